@@ -40,6 +40,46 @@ def make_model(seed=0, width=32, tied=False):
     return model
 
 
+def make_nested(positions=False, own=()):
+    """Blocks of experts in an inner model. `positions` adds a table for them; `own` is _no_split_modules."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.experts = nn.ModuleList([nn.Linear(16, 16) for _ in range(3)])
+
+        def forward(self, x):
+            return x + sum(torch.tanh(expert(x)) for expert in self.experts)
+
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte, self.act = nn.Embedding(64, 16), nn.ReLU()
+            self.wpe = nn.Embedding(8, 16) if positions else None
+            self.layers, self.norm = nn.ModuleList([Block() for _ in range(5)]), nn.LayerNorm(16)
+
+        def forward(self, x):
+            y = self.wte(x)
+            if self.wpe is not None:
+                y = y + self.wpe(torch.arange(x.shape[1]))
+            for block in self.layers:
+                y = self.act(block(y))
+            return self.norm(self.act(y))
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.head = Inner(), nn.Linear(16, 64)
+            self._no_split_modules = list(own)
+
+        def forward(self, x):
+            return self.head(self.inner(x))
+    torch.manual_seed(0)
+    return Outer()
+
+
 def make_unit(name, forward=(), backward=None, **changes):
     return {"name": name, "modules": [name], "policy": "fsdp", "reshard_after_forward": True,
             "unshard_in_backward": True, "replicate": False, "forward": list(forward),

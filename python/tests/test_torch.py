@@ -154,6 +154,19 @@ class TwoRanks(unittest.TestCase):
         for key in ("losses", "parameters"):
             self.assertEqual(pair[key], self.seen["tied default"][key])
 
+    def test_blocks_find_themselves(self):
+        """Experts are no units; layers without an input gradient are one."""
+        nested, own, plain, positions, grouped = self.seen["found"]["names"]
+        blocks = [f"inner.layers.{number}" for number in range(5)]
+        self.assertEqual(nested, ["inner.wte", *blocks, "inner.norm", "head"])
+        self.assertEqual(own[:3], ["inner.wte", "inner.layers.0.experts.0", "inner.layers.0.experts.1"])
+        self.assertEqual(plain, ["wte", "b.0", "b.1", "b.2", "head"])
+        self.assertEqual(positions[:2], ["inner.wte-inner.wpe", "inner.layers.0"])
+        self.assertEqual(grouped, [["wte"], ["b.0"], ["b.1"], ["b.2", "head"]])
+        self.assertEqual(self.seen["found"]["differences"], [])
+        for key in ("losses", "parameters"):
+            self.assertEqual(self.seen["found"]["grouped"][key], self.seen["default"][key])
+
     def test_a_tied_pair_may_stay_in_the_root(self):
         units, told = self.seen["loose"]
         self.assertEqual(units, ["b.0", "b.1", "b.2"])

@@ -239,10 +239,28 @@ def plan_models():
         weft.plan(broken, example, loss_of)
     except RuntimeError as error:
         result["bad plans"]["broken"] = str(error)
-    result["curve"] = run_module()
+    result["curve"], result["found"] = run_module(), found_units()
     result["interrupted"] = interrupted(models.plain_plan())
     result["state"], result["relu"] = changed_state(), relu_layers()
     return result
+
+
+def found_units():
+    """Returns the names of layers that are found, and of a plan's units with its differences from a step."""
+    names = [["+".join(names) for names, _ in measures.find_layers(model)]
+             for model in (models.make_nested(), models.make_nested(own=["Linear"]), odd_model(""))]
+    example = tuple(torch.zeros(2, 8, dtype=torch.long) for _ in range(2))
+    plan = weft.plan(models.make_nested(True), example, loss_of)
+    model = plan.apply(models.make_nested(True))
+    with weft.record(model) as seen:
+        loss_of(model(example[0]), example[1]).backward()
+    names.append([unit["name"] for unit in plan.units])
+    differences = seen.compare(plan)
+    model = models.make_model()
+    plan = weft.plan(model, next(batches()), loss_of, layers=[model.wte, model.b[0], model.b[1], [model.b[2], model.head]])
+    grouped, seen, _ = train(plan.apply, plan.finish)
+    names.append([unit["modules"] for unit in plan.units])
+    return {"names": names, "differences": differences + seen.compare(plan), "grouped": grouped}
 
 
 def interrupted(said):

@@ -16,8 +16,9 @@ SIZES = [1 << shift for shift in range(14, 25, 2)]  # full bytes of a collective
 
 @dataclass
 class Layer:
-    name: str
-    module: object
+    """One module, or several that are gathered and reduced together."""
+    names: list
+    modules: list
     parameters: int = 0  # without those of an earlier layer
     shapes: list = field(default_factory=list)  # of these
     whole: int = 0  # with them
@@ -33,6 +34,15 @@ class Layer:
     freed: int = 0  # of saved, when backward holds most
     forward_ns: int = 0
     backward_ns: int = 0
+
+    @property
+    def name(self):
+        """The unit's name: Weft's names have letters, digits, ".", "_" and "-", 200 at most."""
+        joined = "-".join(self.names)
+        return joined if len(joined) <= 200 else f"{self.names[0]}-and-{len(self.names) - 1}-more"
+
+    def list_parameters(self):
+        return list(dict.fromkeys(parameter for module in self.modules for parameter in module.parameters()))
 
     def pad(self, ranks):
         """Returns the number of parameters with rows padded to a multiple of the ranks, as FSDP2 does."""
@@ -65,23 +75,46 @@ def walk_tensors(value):
         yield from walk_tensors(vars(value))
 
 
-def find_layers(model, layers=None):
-    """Returns (name, module) of the caller's modules, or of direct children with lists opened."""
-    from torch import nn
-    names = {module: name for name, module in model.named_modules()}
-    if layers is not None:
-        strange = [module for module in layers if module not in names]
-        if strange:
-            raise WeftError(f"layers has {type(strange[0]).__name__}, which is no module of the model")
-        return [(names[module], module) for module in layers]
+def has_parameters(module):
+    return next(module.parameters(), None) is not None
 
-    def open_lists(module):
+
+def open_module(model):
+    """Yields the blocks of a model and the modules around them: repeated entries of lists, or a Hugging Face model's own."""
+    from torch import nn
+    lists = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
+    named = {name for module in model.modules() for name in getattr(module, "_no_split_modules", None) or ()}
+    large = sum(parameter.numel() for parameter in model.parameters()) / 4
+
+    def is_repeated(module):
+        kinds = [type(child) for child in module.children() if has_parameters(child)]
+        return isinstance(module, lists) and len(kinds) > len(set(kinds))
+
+    def has_blocks(module):
+        return any(is_repeated(each) or (type(each).__name__ in named and each is not module) for each in module.modules())
+
+    def walk(module):
         for child in module.children():
-            if isinstance(child, (nn.ModuleList, nn.ModuleDict, nn.Sequential)):
-                yield from open_lists(child)
+            block = type(child).__name__ in named or (
+                is_repeated(module) and not isinstance(child, lists) and sum(p.numel() for p in child.parameters()) <= large)
+            if not has_parameters(child):
+                continue
+            if isinstance(child, lists) or (not block and has_blocks(child)):
+                yield from walk(child)
             else:
-                yield names[child], child
-    return list(dict.fromkeys(open_lists(model)))
+                yield child
+    return dict.fromkeys(walk(model))
+
+
+def find_layers(model, layers=None):
+    """Returns (names, modules) of the caller's modules and lists of modules, or of the model's blocks."""
+    names = {module: name for name, module in model.named_modules()}
+    groups = [list(each) if isinstance(each, (list, tuple)) else [each]
+              for each in (open_module(model) if layers is None else layers)]
+    for module in (module for group in groups for module in group):
+        if module not in names:
+            raise WeftError(f"layers has {type(module).__name__}, which is no module of the model")
+    return [([names[module] for module in group], group) for group in groups]
 
 
 class Passes:
@@ -89,6 +122,7 @@ class Passes:
 
     def __init__(self, model, example, loss, found):
         self.model, self.loss, self.found = model, loss, found
+        self.fed = set()  # modules with an input that carries a gradient
         inputs, self.targets = example if isinstance(example, tuple) and len(example) == 2 else (example, None)
         self.inputs = inputs if isinstance(inputs, tuple) else (inputs,)
         self.keywords = {}
@@ -102,10 +136,13 @@ class Passes:
         """
         turned = []
         with ExitStack() as stack:
-            for number, (_, module) in enumerate(self.found):
-                def before(_, __, number=number):
-                    if not turned:
-                        mark("forward", number)
+            for number, module in [(number, module) for number, (_, modules) in enumerate(self.found) for module in modules]:
+                def before(module, args, kwargs, number=number):
+                    if turned:
+                        return
+                    if any(tensor.requires_grad for tensor in walk_tensors([args, kwargs])):
+                        self.fed.add(module)
+                    mark("forward", number)
 
                 def after(_, __, output, number=number):
                     if turned:
@@ -121,7 +158,7 @@ class Passes:
                     for tensor in walk_tensors(output):
                         if tensor.requires_grad:
                             tensor.register_hook(begin)
-                stack.callback(module.register_forward_pre_hook(before).remove)
+                stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
                 stack.callback(module.register_forward_hook(after).remove)
             output = self.model(*self.inputs, **self.keywords)
             result = self.loss(output) if self.targets is None else self.loss(output, self.targets)
@@ -133,19 +170,32 @@ class Passes:
 
 
 def order_layers(model, example, loss, found):
-    """Returns layers in the order of their use. Raises for one that is used twice or never."""
-    import torch
-    seen = []
-    with torch.no_grad():
-        Passes(model, example, loss, found).run(lambda kind, number: seen.append(number) if kind == "forward" else None,
-                                                backward=False)
-    for number, (name, module) in enumerate(found):
-        if seen.count(number) > 1:
-            raise WeftError(f"layer {name} is used {seen.count(number)} times in a forward: give layers= with a "
+    """Returns layers in the order of their use. Raises for a module that is used twice or never.
+
+    FSDP2 reduces all units without a gradient of their inputs at the end of backward, so they become one unit.
+    """
+    single = [([name], [module]) for names, modules in found for name, module in zip(names, modules)]
+    passes, seen = Passes(model, example, loss, single), []
+    passes.run(lambda kind, number: seen.append(single[number][1][0]) if kind == "forward" else None, backward=False)
+    for (name,), (module,) in single:
+        if seen.count(module) > 1:
+            raise WeftError(f"layer {name} is used {seen.count(module)} times in a forward: give layers= with a "
                             "module around all of its uses")
-        if number not in seen and any(True for _ in module.parameters()):
+        if module not in seen and has_parameters(module):
             raise WeftError(f"layer {name} is never used in this forward: give layers= without it")
-    return [found[number] for number in seen]
+    used = [sorted(zip(names, modules), key=lambda pair: seen.index(pair[1])) for names, modules in found
+            if all(module in seen for module in modules)]
+    kept, first = [], None
+    for pairs in sorted(used, key=lambda pairs: seen.index(pairs[0][1])):
+        trains = any(parameter.requires_grad for _, module in pairs for parameter in module.parameters())
+        if not trains or pairs[0][1] in passes.fed:
+            kept.append(pairs)
+        elif first is None:
+            first = pairs
+            kept.append(first)
+        else:
+            first += pairs
+    return [tuple(map(list, zip(*pairs))) for pairs in kept]
 
 
 class Bytes:
@@ -181,8 +231,8 @@ def measure_bytes(passes, layers):
     import torch
     held = {p.untyped_storage()._cdata: None for p in passes.model.parameters()}
     for number, layer in enumerate(layers):
-        layer.frozen = not any(p.requires_grad for p in layer.module.parameters())
-        for parameter in layer.module.parameters():
+        layer.frozen = not any(p.requires_grad for p in layer.list_parameters())
+        for parameter in layer.list_parameters():
             key = parameter.untyped_storage()._cdata
             layer.whole += parameter.numel()
             if held[key] is None:
@@ -197,10 +247,13 @@ def measure_bytes(passes, layers):
                 layer.tie = first
     others = WeakSet(t.untyped_storage() for t in walk_tensors([passes.inputs, passes.keywords, passes.targets]))
     others.update(buffer.untyped_storage() for buffer in passes.model.buffers())
-    outputs, saved, counter, at, rises = WeakSet(), WeakKeyDictionary(), Bytes(), ["forward", 0, 0], {}
+    outputs, saved, at, rises = WeakSet(), WeakKeyDictionary(), ["forward", 0, 0], {}
+    counter = Bytes()
 
     def mark(kind, number):
-        rises[at[0], at[1]] = counter.peak - at[2]
+        if at[:2] == [kind, number]:  # another module of the layer
+            return
+        rises[at[0], at[1]] = max(counter.peak - at[2], rises.get((at[0], at[1]), 0))
         counter.peak = counter.live
         at[:] = [kind, number, counter.live]
 
@@ -346,14 +399,14 @@ def measure(model, example, loss, layers=None, mesh=None):
     import torch.distributed as dist
     check_mesh(mesh)
     found = find_layers(model, layers)
-    for name, module in found:
-        check_parameters(f"layer {name}", module.named_parameters())
+    for names, modules in found:
+        check_parameters(f"layer {'+'.join(names)}", [pair for module in modules for pair in module.named_parameters()])
     if not found:
         raise WeftError("the model has no layers: give layers= with the modules that become units")
     device = next(model.parameters()).device
     with keep_state(model, device):
         found = order_layers(model, example, loss, found)
-    kept = [Layer(name, module) for name, module in found]
+    kept = [Layer(names, modules) for names, modules in found]
     measured = Measured(kept, 1, on_meta=device.type == "meta")
     with keep_state(model, device):
         measure_layers(Passes(model, example, loss, found), kept, device)

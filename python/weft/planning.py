@@ -78,6 +78,9 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
                                ("--work-limit", "1M"), force=True)
             said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner),
                                ("--work-limit", "20G"))
+            modules = {layer.name: layer.names for layer in measured.layers}
+            for unit in said["units"]:
+                unit["modules"] = [name for layer in unit["modules"] for name in modules[layer]]
             text = json.dumps({"said": said, "rule": rule["predicted"]})
         except WeftError as error:
             text = json.dumps({"error": str(error)})

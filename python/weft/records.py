@@ -29,7 +29,8 @@ class Record:
                                  "than the model's output call plan.finish(model) between backward and clipping")
         # A replicated unit has no range of its own for its copy.
         copies = {f"gather {unit['name']}" for unit in plan.units if unit["replicate"]}
-        planned = plan.said["order"]
+        # A single rank gathers nothing.
+        planned = [event for event in plan.said["order"] if plan.said["ranks"] > 1 or event.startswith("reduce")]
         seen = [event for event in seen if event not in copies]
         for place, (have, want) in enumerate(zip([*seen, "the end"], [*planned, "the end"])):
             if have != want:

@@ -154,6 +154,15 @@ class TwoRanks(unittest.TestCase):
         for key in ("losses", "parameters"):
             self.assertEqual(pair[key], self.seen["tied default"][key])
 
+    def test_checkpoints_train_or_are_refused(self):
+        seen = self.seen["checkpointed"]
+        for kind in ("checkpoint", "outer checkpoint", "wide checkpoint"):
+            self.assertEqual(seen[kind]["differences"], [], kind)
+            for key in ("losses", "parameters"):
+                self.assertEqual(seen[kind][key], self.seen["default"][key], (kind, key))
+        self.assertIn("reentrant activation checkpoint is around layer b.2", seen["refused"][0])
+        self.assertIn("one activation checkpoint has layers b.0 and b.2", seen["refused"][1])
+
     def test_blocks_find_themselves(self):
         """Experts are no units; layers without an input gradient are one."""
         nested, own, plain, positions, grouped = self.seen["found"]["names"]

@@ -167,11 +167,13 @@ def odd_model(kind):
     elif kind == "checkpoint":
         for block in plain.b:
             block.forward = lambda x, run=block.forward: checkpoint(run, x, use_reentrant=False)
-    elif kind == "outer checkpoint":
+    elif kind in ("outer checkpoint", "reentrant checkpoint", "wide checkpoint"):
         def forward(tokens):
             x = plain.wte(tokens)
+            if kind == "wide checkpoint":
+                return plain.head(checkpoint(lambda x: plain.b[2](plain.b[1](plain.b[0](x))), x, use_reentrant=False))
             for block in plain.b:
-                x = checkpoint(block, x, use_reentrant=False)
+                x = checkpoint(block, x, use_reentrant=kind == "reentrant checkpoint")
             return plain.head(x)
         plain.forward = forward
     return plain
@@ -239,9 +241,23 @@ def plan_models():
         weft.plan(broken, example, loss_of)
     except RuntimeError as error:
         result["bad plans"]["broken"] = str(error)
-    result["curve"], result["found"] = run_module(), found_units()
+    result["curve"], result["checkpointed"], result["found"] = run_module(), checkpointed(), found_units()
     result["interrupted"] = interrupted(models.plain_plan())
     result["state"], result["relu"] = changed_state(), relu_layers()
+    return result
+
+
+def checkpointed():
+    """Trains with checkpoints inside blocks, around each, and around a unit of all; returns their results, and refusals."""
+    example, result = next(batches()), {}
+    for kind in ("checkpoint", "outer checkpoint", "wide checkpoint"):
+        model = odd_model(kind)
+        layers = [model.wte, list(model.b), model.head] if kind == "wide checkpoint" else None
+        plan = weft.plan(model, example, loss_of, layers=layers, memory_limit="64MiB")
+        result[kind], seen, _ = train(lambda _, kind=kind, plan=plan: plan.apply(odd_model(kind)), plan.finish)
+        result[kind]["differences"] = seen.compare(plan)
+    result["refused"] = [refusal(lambda kind=kind: weft.plan(odd_model(kind), example, loss_of))
+                         for kind in ("reentrant checkpoint", "wide checkpoint")]
     return result
 
 

@@ -123,6 +123,8 @@ class Passes:
     def __init__(self, model, example, loss, found):
         self.model, self.loss, self.found = model, loss, found
         self.fed = set()  # modules with an input that carries a gradient
+        self.blind = set()  # layers that ran forward without grad, as in a reentrant checkpoint
+        self.repeated = []  # (layer, layer of the backward that ran its forward again)
         inputs, self.targets = example if isinstance(example, tuple) and len(example) == 2 else (example, None)
         self.inputs = inputs if isinstance(inputs, tuple) else (inputs,)
         self.keywords = {}
@@ -134,14 +136,18 @@ class Passes:
 
         A forward that an activation checkpoint repeats is a part of the backward that asked for it.
         """
-        turned = []
+        import torch
+        turned, current = [], [None]
         with ExitStack() as stack:
             for number, module in [(number, module) for number, (_, modules) in enumerate(self.found) for module in modules]:
                 def before(module, args, kwargs, number=number):
                     if turned:
+                        self.repeated.append((number, current[0]))
                         return
                     if any(tensor.requires_grad for tensor in walk_tensors([args, kwargs])):
                         self.fed.add(module)
+                    if not torch.is_grad_enabled():
+                        self.blind.add(number)
                     mark("forward", number)
 
                 def after(_, __, output, number=number):
@@ -154,6 +160,7 @@ class Passes:
                     def begin(_):
                         if not begun:  # the first gradient of several outputs
                             begun.append(True)
+                            current[0] = number
                             mark("backward", number)
                     for tensor in walk_tensors(output):
                         if tensor.requires_grad:
@@ -199,10 +206,11 @@ def order_layers(model, example, loss, found):
 
 
 class Bytes:
-    """Live bytes of tensors that operations make."""
+    """Live bytes of tensors that operations make. `on_use` is called with the tensors that they read."""
 
-    def __init__(self):
+    def __init__(self, on_use):
         self.live = self.peak = 0
+        self.on_use = on_use
 
     def mode(self):
         from torch.utils._python_dispatch import TorchDispatchMode
@@ -213,6 +221,8 @@ class Bytes:
 
         class Mode(TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                for tensor in walk_tensors(args):
+                    counter.on_use(tensor)
                 made = func(*args, **(kwargs or {}))
                 for tensor in walk_tensors(made):
                     storage = tensor.untyped_storage()
@@ -224,6 +234,18 @@ class Bytes:
                         counter.peak = max(counter.peak, counter.live)
                 return made
         return Mode()
+
+
+def check_repeats(passes, layers):
+    """Raises for activation checkpoints around layers that FSDP2 would run in another order than planned."""
+    for number, other in passes.repeated:
+        name = layers[number].name
+        if number != other:
+            raise WeftError(f"one activation checkpoint has layers {name} and {layers[other].name}: give layers= with a list "
+                            "of both, or checkpoint each layer alone")
+        if number in passes.blind:
+            raise WeftError(f"a reentrant activation checkpoint is around layer {name}, and would launch its prefetch list "
+                            "again in backward: give use_reentrant=False, or checkpoint inside its forward")
 
 
 def measure_bytes(passes, layers):
@@ -248,7 +270,16 @@ def measure_bytes(passes, layers):
     others = WeakSet(t.untyped_storage() for t in walk_tensors([passes.inputs, passes.keywords, passes.targets]))
     others.update(buffer.untyped_storage() for buffer in passes.model.buffers())
     outputs, saved, at, rises = WeakSet(), WeakKeyDictionary(), ["forward", 0, 0], {}
-    counter = Bytes()
+
+    def read(storage):
+        layer, owner = layers[at[1]], held[storage._cdata]
+        if owner is not None:
+            (layer if layer.tie == owner else layers[owner]).reads_in_backward = True
+
+    def use(tensor):  # a checkpoint saves no parameter, and reads it in backward
+        if at[0] == "backward" and tensor.untyped_storage()._cdata in held:
+            read(tensor.untyped_storage())
+    counter = Bytes(use)
 
     def mark(kind, number):
         if at[:2] == [kind, number]:  # another module of the layer
@@ -271,10 +302,7 @@ def measure_bytes(passes, layers):
     def pack(tensor):
         storage, layer = tensor.untyped_storage(), layers[at[1]]
         if storage._cdata in held:
-            owner = held[storage._cdata]
-            if owner is not None:
-                reader = layer if layer.tie == owner else layers[owner]
-                reader.reads_in_backward = True
+            read(storage)
         elif not any(storage in each for each in (others, outputs, saved)):
             saved[storage] = at[1]
             layer.saved += storage.nbytes()
@@ -282,6 +310,7 @@ def measure_bytes(passes, layers):
 
     with counter.mode(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         passes.run(mark, on_output)
+    check_repeats(passes, layers)
     for number, layer in enumerate(layers):
         # Backward makes gradients of all its parameters and of its input.
         made = 0 if layer.frozen else 4 * layer.whole

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import models  # noqa: E402
 import weft  # noqa: E402
-from weft import measures, program  # noqa: E402
+from weft import measures, planning, program  # noqa: E402
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -54,6 +54,12 @@ class Plain(unittest.TestCase):
         layer = measures.Layer(["b"], [], shapes=[(1, 8), (5, 4), (1,), (7, 8), (7,)])
         self.assertEqual([layer.pad(ranks) for ranks in (1, 2, 4)], [92, 114, 140])
 
+
+    def test_buffers_are_held_next_to_the_base(self):
+        measured = weft.Measured([measures.Layer(["b"], [], shapes=[(8,)])], 2, on_meta=True, buffers=1000)
+        for base, said in (("0B", "1000B"), ("1.5KiB", "2536B"), ("2MB", "2001000B")):
+            config, _ = planning.make_config(measured, cluster={"ranks": 2, "base": base})
+            self.assertEqual(config["cluster"]["base"], said)
 
 
 class Program(unittest.TestCase):

@@ -58,6 +58,7 @@ class Measured:
     update: tuple = ((), ())  # elements, ns
     agree_ns: int = 0
     on_meta: bool = False
+    buffers: int = 0  # bytes, whole on each rank
 
 
 def walk_tensors(value):
@@ -444,6 +445,8 @@ def measure(model, example, loss, layers=None, mesh=None):
         measured.ranks = dist.get_world_size(group)
         if measured.ranks > 1 and not measured.on_meta:
             measured.collectives, measured.agree_ns = measure_collectives(group, device)
+    measured.buffers = sum({buffer.untyped_storage()._cdata: buffer.untyped_storage().nbytes()
+                            for buffer in model.buffers()}.values())
     if not measured.on_meta:
         measured.update = measure_update(device)
     return measured

@@ -1,5 +1,6 @@
 """Makes Weft's config and profile of a measured model, and the plan."""
 import json
+import re
 from pathlib import Path
 
 from .measures import Measured, measure
@@ -21,6 +22,12 @@ def find_cluster(cluster):
     raise WeftError(f"cluster {cluster}: no file of that name, and none of Weft's clusters")
 
 
+def read_size(text):
+    """Returns the bytes of a size of a config, such as "1.5GiB"."""
+    number, prefix, binary = re.fullmatch(r"([\d.]+)([KMGTP]?)(i?)B", text).groups()
+    return round(float(number) * (1024 if binary else 1000) ** " KMGTP".index(prefix or " "))
+
+
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
                 planner=None):
     """Returns config and profile; None for a profile without measured times."""
@@ -30,6 +37,8 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     place = {} if cluster is None else find_cluster(cluster)
     place.pop("$comment", None)
     place["ranks"] = ranks or place.get("ranks") or measured.ranks
+    # Each rank holds buffers whole, next to the context and libraries.
+    place["base"] = f"{read_size(place.get('base', '0B')) + measured.buffers}B"
     if memory_limit is not None:
         place["memory_limit"] = memory_limit
     if timed and place["ranks"] != measured.ranks:
@@ -56,7 +65,7 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                "ranks": measured.ranks, "update": curve(measured.update, "elements"),
                "layers": [{"name": layer.name, "forward_ns": layer.forward_ns, "backward_ns": layer.backward_ns}
                           for layer in measured.layers],
-               "norm": {"elements": [1], "ns": [0]}, "agree_ns": measured.agree_ns, "base_bytes": 0,
+               "norm": {"elements": [1], "ns": [0]}, "agree_ns": measured.agree_ns, "base_bytes": measured.buffers,
                "collectives": {kind: curve(found, "bytes") for kind, found in measured.collectives.items()}}
     return config, profile
 

@@ -163,6 +163,20 @@ class TwoRanks(unittest.TestCase):
         self.assertIn("reentrant activation checkpoint is around layer b.2", seen["refused"][0])
         self.assertIn("one activation checkpoint has layers b.0 and b.2", seen["refused"][1])
 
+    def test_a_policy_is_planned(self):
+        mixed = self.seen["mixed"]
+        self.assertEqual(mixed["differences"], [])
+        for key in ("losses", "parameters"):
+            self.assertEqual(mixed["own"][key], mixed["default"][key])
+        measured, limit = mixed["peaks"]
+        self.assertTrue(0.9 * limit <= measured <= 1.05 * limit, mixed["peaks"])
+        self.assertEqual(mixed["dtypes"], ["bfloat16", "float32"])
+        for said, words in zip(mixed["refused"], ("gathers in bfloat16: give mp_policy=MixedPrecisionPolicy(param_dtype=torch.bf",
+                                                  "reduce_dtype=torch.bfloat16, and the plan torch.float32",
+                                                  "param_dtype=torch.bfloat16, and the plan torch.float32",
+                                                  "precision is f16, and mp_policy.param_dtype is bfloat16")):
+            self.assertIn(words, said)
+
     def test_blocks_find_themselves(self):
         """Experts are no units; layers without an input gradient are one."""
         nested, own, plain, positions, grouped = self.seen["found"]["names"]

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed._composable.replicate_with_fsdp import replicate
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import distribute_tensor
 
 import weft
@@ -48,10 +48,10 @@ def train(wrap, finish, tied=False):
     return {"losses": losses, "parameters": digest.hexdigest(), "order": seen.order}, seen, model
 
 
-def wrap_plainly(model):
+def wrap_plainly(model, **options):
     tied = model.head.weight is model.wte.weight
     for module in ([[model.wte, model.head]] if tied else [model.wte, model.head]) + [*model.b, model]:
-        fully_shard(module)
+        fully_shard(module, **options)
     return model
 
 
@@ -242,6 +242,7 @@ def plan_models():
     except RuntimeError as error:
         result["bad plans"]["broken"] = str(error)
     result["curve"], result["checkpointed"], result["found"] = run_module(), checkpointed(), found_units()
+    result["mixed"] = mixed_precision()
     result["interrupted"] = interrupted(models.plain_plan())
     result["state"], result["relu"] = changed_state(), relu_layers()
     return result
@@ -259,6 +260,26 @@ def checkpointed():
     result["refused"] = [refusal(lambda kind=kind: weft.plan(odd_model(kind), example, loss_of))
                          for kind in ("reentrant checkpoint", "wide checkpoint")]
     return result
+
+
+def mixed_precision():
+    """Trains in bf16 with f32 reductions; returns results of FSDP2 and of a plan, peaks and refusals."""
+    example = next(batches())
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    plan = weft.plan(models.make_model(), example, loss_of, mp_policy=policy)
+    own, seen, model = train(lambda model: plan.apply(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)),
+                             plan.finish)
+    with weft.record(model, memory=True) as peak:
+        loss_of(model(example[0]), example[1]).backward()
+    narrow = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
+    plain = weft.Plan(models.plain_plan())
+    return {"default": train(lambda model: wrap_plainly(model, mp_policy=policy), lambda model: None)[0], "own": own,
+            "differences": seen.compare(plan), "peaks": [peak.peak_bytes, plan.said["predicted"]["peak_bytes"]],
+            "dtypes": [plan.said["param_dtype"], plan.said["reduce_dtype"]],
+            "refused": [refusal(lambda: plan.apply(models.make_model())),
+                        refusal(lambda: plan.apply(models.make_model(), mp_policy=narrow)),
+                        refusal(lambda: plain.apply(models.make_model(), mp_policy=policy)),
+                        refusal(lambda: weft.plan(models.make_model(), example, loss_of, precision="f16", mp_policy=policy))]}
 
 
 def found_units():

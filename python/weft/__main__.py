@@ -4,7 +4,7 @@ import runpy
 import sys
 
 from .measures import measure
-from .planning import make_config
+from .planning import find_policy, make_config
 from .plans import seconds, size
 from .program import WeftError, check_version, make_export
 from .ranks import is_first
@@ -53,7 +53,8 @@ def main(words=None):
         sys.exit(f"weft: {error}")
     model, example, loss = build()
     try:
-        measured = measure(model, example, loss)
+        policy, _, _ = find_policy(None, "bf16" if options.cluster else None)
+        measured = measure(model, example, loss, mp_policy=policy)
         if is_first():
             print_curve(measured, options)
     except WeftError as error:

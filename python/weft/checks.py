@@ -1,5 +1,6 @@
 """Refusals before anything is wrapped: PyTorch has no public call that unwraps."""
 import copy
+import dataclasses
 
 from .program import WeftError
 
@@ -31,6 +32,23 @@ def check_options(options):
             raise WeftError(f"apply has no option {name}")
         elif value is not None and (name == "reshard_after_forward" or (value and type(value) is not OffloadPolicy)):
             raise WeftError(f"apply takes no {name}: {REFUSED[name]}")
+
+
+def choose_policy(policy, said):
+    """Returns the planned policy with the rest of the caller's. None: FSDP2 keeps the parameters' own dtypes."""
+    import torch
+    planned = {name: getattr(torch, said[name]) for name in ("param_dtype", "reduce_dtype")}
+    told = f"MixedPrecisionPolicy(param_dtype={planned['param_dtype']}, reduce_dtype={planned['reduce_dtype']})"
+    if policy is None:
+        if planned["param_dtype"] != torch.float32:
+            raise WeftError(f"the plan gathers in {said['param_dtype']}: give mp_policy={told}")
+        return None
+    for name, dtype in planned.items():
+        given = getattr(policy, name)
+        if given != dtype and not (given is None and (name == "reduce_dtype" or dtype == torch.float32)):
+            raise WeftError(f"mp_policy has {name}={given}, and the plan {dtype}: give {told}, or plan with mp_policy")
+    # Until PyTorch 2.15 reduce_dtype=None meant param_dtype.
+    return dataclasses.replace(policy, reduce_dtype=planned["reduce_dtype"])
 
 
 def check_parameters(unit, named):

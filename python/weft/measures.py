@@ -121,8 +121,8 @@ def find_layers(model, layers=None):
 class Passes:
     """Runs forward and backward with marks at the begin of each layer's forward and backward."""
 
-    def __init__(self, model, example, loss, found):
-        self.model, self.loss, self.found = model, loss, found
+    def __init__(self, model, example, loss, found, policy=None):
+        self.model, self.loss, self.found, self.policy = model, loss, found, policy
         self.fed = set()  # modules with an input that carries a gradient
         self.blind = set()  # layers that ran forward without grad, as in a reentrant checkpoint
         self.repeated = []  # (layer, layer of the backward that ran its forward again)
@@ -131,6 +131,14 @@ class Passes:
         self.keywords = {}
         if isinstance(inputs, dict):
             self.inputs, self.keywords = (), inputs
+
+    def cast(self, value, name):
+        """Casts floats to a dtype of the policy, as FSDP2 does at the begin and end of each unit."""
+        from torch.utils._pytree import tree_map
+        dtype = getattr(self.policy, name, None)
+        if dtype is None or (name == "param_dtype" and not self.policy.cast_forward_inputs):
+            return value
+        return tree_map(lambda x: x.to(dtype) if hasattr(x, "is_floating_point") and x.is_floating_point() else x, value)
 
     def run(self, mark, on_output=None, backward=True):
         """Calls mark("forward" or "backward", number) at begins, and mark("end", -1).
@@ -144,16 +152,18 @@ class Passes:
                 def before(module, args, kwargs, number=number):
                     if turned:
                         self.repeated.append((number, current[0]))
-                        return
+                        return self.cast((args, kwargs), "param_dtype")
                     if any(tensor.requires_grad for tensor in walk_tensors([args, kwargs])):
                         self.fed.add(module)
                     if not torch.is_grad_enabled():
                         self.blind.add(number)
                     mark("forward", number)
+                    return self.cast((args, kwargs), "param_dtype")
 
                 def after(_, __, output, number=number):
+                    output = self.cast(output, "output_dtype")
                     if turned:
-                        return
+                        return output
                     if on_output:
                         on_output(number, output)
                     begun = []
@@ -166,9 +176,11 @@ class Passes:
                     for tensor in walk_tensors(output):
                         if tensor.requires_grad:
                             tensor.register_hook(begin)
+                    return output
                 stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
                 stack.callback(module.register_forward_hook(after).remove)
-            output = self.model(*self.inputs, **self.keywords)
+            inputs, keywords = self.cast((self.inputs, self.keywords), "param_dtype")
+            output = self.cast(self.model(*inputs, **keywords), "output_dtype")
             result = self.loss(output) if self.targets is None else self.loss(output, self.targets)
             turned.append(True)
             if backward:
@@ -177,13 +189,13 @@ class Passes:
         self.model.zero_grad(set_to_none=True)
 
 
-def order_layers(model, example, loss, found):
+def order_layers(model, example, loss, found, policy=None):
     """Returns layers in the order of their use. Raises for a module that is used twice or never.
 
     FSDP2 reduces all units without a gradient of their inputs at the end of backward, so they become one unit.
     """
     single = [([name], [module]) for names, modules in found for name, module in zip(names, modules)]
-    passes, seen = Passes(model, example, loss, single), []
+    passes, seen = Passes(model, example, loss, single, policy), []
     passes.run(lambda kind, number: seen.append(single[number][1][0]) if kind == "forward" else None, backward=False)
     for (name,), (module,) in single:
         if seen.count(module) > 1:
@@ -314,7 +326,7 @@ def measure_bytes(passes, layers):
     check_repeats(passes, layers)
     for number, layer in enumerate(layers):
         # Backward makes gradients of all its parameters and of its input.
-        made = 0 if layer.frozen else 4 * layer.whole
+        made = 0 if layer.frozen else sum(parameter.nbytes for parameter in layer.list_parameters())
         made += layers[number - 1].output if number > 0 else 0
         rise = rises.get(("backward", number), made) - made
         layer.temporary = max(0, rise, rises["forward", number] - layer.saved - layer.output)
@@ -413,6 +425,19 @@ def keep_state(model, device):
                     buffer.copy_(old)
 
 
+@contextmanager
+def cast_parameters(model, policy):
+    """Holds parameters in the dtype of gathers while layers are measured."""
+    kept = [(parameter, parameter.data) for parameter in model.parameters()]
+    try:
+        for parameter, data in kept:
+            parameter.data = data if policy is None or policy.param_dtype is None else data.to(policy.param_dtype)
+        yield
+    finally:
+        for parameter, data in kept:
+            parameter.data = data
+
+
 def measure_layers(passes, layers, device):
     measure_bytes(passes, layers)
     measure_flops(passes, layers)
@@ -420,11 +445,11 @@ def measure_layers(passes, layers, device):
         measure_times(passes, layers, device)
 
 
-def measure(model, example, loss, layers=None, mesh=None):
+def measure(model, example, loss, layers=None, mesh=None, mp_policy=None):
     """Measures a model that is not wrapped yet, on all ranks at once.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). A model on the meta device
-    has flops and bytes, and no times.
+    has flops and bytes, and no times. Layers run in the dtypes of mp_policy.
     """
     import torch.distributed as dist
     check_mesh(mesh)
@@ -434,12 +459,12 @@ def measure(model, example, loss, layers=None, mesh=None):
     if not found:
         raise WeftError("the model has no layers: give layers= with the modules that become units")
     device = next(model.parameters()).device
-    with keep_state(model, device):
-        found = order_layers(model, example, loss, found)
+    with keep_state(model, device), cast_parameters(model, mp_policy):
+        found = order_layers(model, example, loss, found, mp_policy)
     kept = [Layer(names, modules) for names, modules in found]
     measured = Measured(kept, 1, on_meta=device.type == "meta")
-    with keep_state(model, device):
-        measure_layers(Passes(model, example, loss, found), kept, device)
+    with keep_state(model, device), cast_parameters(model, mp_policy):
+        measure_layers(Passes(model, example, loss, found, mp_policy), kept, device)
     if dist.is_available() and dist.is_initialized():
         group = mesh.get_group() if mesh is not None else None
         measured.ranks = dist.get_world_size(group)

@@ -3,6 +3,7 @@ import json
 import re
 from pathlib import Path
 
+from .checks import check_options
 from .measures import Measured, measure
 from .plans import Plan
 from .program import WeftError, find_program, make_export
@@ -29,7 +30,7 @@ def read_size(text):
 
 
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
-                planner=None):
+                planner=None, reduce="f32"):
     """Returns config and profile; None for a profile without measured times."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
@@ -55,7 +56,7 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                        **({} if layer.tie is None else {"tie": measured.layers[layer.tie].name})})
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
               "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
-                        "precision": {"compute": precision or ("f32" if timed else "bf16")}},
+                        "precision": {"compute": precision or ("f32" if timed else "bf16"), "reduce": reduce}},
               "plan": {"for": "fsdp2", "planner": planner or "ilp"}}
     if not timed:
         return config, None
@@ -70,22 +71,48 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     return config, profile
 
 
+def find_policy(policy, precision):
+    """Returns a policy, and Weft's names of the dtypes of gathers and of reductions."""
+    names = {None: None, "float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+    if policy is None and precision in (None, "f32"):
+        return None, precision, "f32"
+    import torch
+    from torch.distributed.fsdp import MixedPrecisionPolicy
+    if policy is None:
+        dtype = {"bf16": torch.bfloat16, "f16": torch.float16}.get(precision)
+        if dtype is None:
+            raise WeftError(f"precision {precision}: give f32, bf16 or f16")
+        policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
+    check_options({"mp_policy": policy})
+    told = [dtype and str(dtype).removeprefix("torch.") for dtype in (policy.param_dtype, policy.reduce_dtype)]
+    if not all(dtype in names for dtype in told):
+        raise WeftError(f"mp_policy has {' and '.join(map(str, told))}: plans are in float32, bfloat16 or float16")
+    compute, reduce = names[told[0]] or "f32", names[told[1]] or "f32"
+    if precision not in (None, compute):
+        raise WeftError(f"precision is {precision}, and mp_policy.param_dtype is {told[0]}: give one of them")
+    return policy, compute, reduce
+
+
 def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
-         planner=None):
+         planner=None, mp_policy=None):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
     "24GiB" or None. `ranks` and `cluster` are of machines that are not there. `precision` is the dtype of gathers: f32,
-    or bf16 with a cluster, unless given. `planner` is one of Weft's, ilp unless given.
+    or bf16 with a cluster, unless given. `mp_policy` is the policy that `apply` gets: its dtypes are those of gathers,
+    reductions and activations. `planner` is one of Weft's, ilp unless given.
     """
-    measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh)
+    if mp_policy is None and precision is None and cluster is not None:
+        precision = "bf16"
+    mp_policy, precision, reduce = find_policy(mp_policy, precision)
+    measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh, mp_policy)
     text = ""
     if is_first():
         try:
             # FSDP2's own rule has no limit to keep to, and its bound is not shown: no work is spent on one.
-            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2"),
+            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce),
                                ("--work-limit", "1M"), force=True)
-            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner),
+            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner, reduce),
                                ("--work-limit", "20G"))
             modules = {layer.name: layer.names for layer in measured.layers}
             for unit in said["units"]:

@@ -5,7 +5,7 @@ import inspect
 import json
 import warnings
 
-from .checks import check_mesh, check_options, check_parameters, make_shell
+from .checks import check_mesh, check_options, check_parameters, choose_policy, make_shell
 from .guards import Guard, find_guard
 from .program import WeftError
 from .ranks import gather_numbers
@@ -157,7 +157,8 @@ class Plan:
         self.check_model(model, self.find_modules(model))
         self.check_ranks(mesh)
         self.check_calls()
-        options = {name: value for name, value in options.items() if name == "mp_policy"}
+        policy = choose_policy(options.get("mp_policy"), self.said)
+        options = {} if policy is None else {"mp_policy": policy}
         try:
             self.wrap(make_shell(model), mesh, options)
         except Exception as error:

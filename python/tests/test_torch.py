@@ -177,6 +177,10 @@ class TwoRanks(unittest.TestCase):
                                                   "precision is f16, and mp_policy.param_dtype is bfloat16")):
             self.assertIn(words, said)
 
+    def test_peaks_are_found_with_frozen_parameters(self):
+        frozen, trained = self.seen["frozen"]
+        self.assertTrue(0 < frozen < trained, self.seen["frozen"])
+
     def test_blocks_find_themselves(self):
         """Experts are no units; layers without an input gradient are one."""
         nested, own, plain, positions, grouped = self.seen["found"]["names"]

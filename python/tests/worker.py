@@ -242,7 +242,7 @@ def plan_models():
     except RuntimeError as error:
         result["bad plans"]["broken"] = str(error)
     result["curve"], result["checkpointed"], result["found"] = run_module(), checkpointed(), found_units()
-    result["mixed"] = mixed_precision()
+    result["mixed"], result["frozen"] = mixed_precision(), frozen_peaks()
     result["interrupted"] = interrupted(models.plain_plan())
     result["state"], result["relu"] = changed_state(), relu_layers()
     return result
@@ -260,6 +260,20 @@ def checkpointed():
     result["refused"] = [refusal(lambda kind=kind: weft.plan(odd_model(kind), example, loss_of))
                          for kind in ("reentrant checkpoint", "wide checkpoint")]
     return result
+
+
+def frozen_peaks():
+    """Returns the peak of a step with a frozen parameter in each block, and of one with none."""
+    peaks = []
+    for trains in (False, True):
+        model = models.make_model()
+        for block in model.b:
+            block.up.weight.requires_grad_(trains)
+        wrap_plainly(model)
+        with weft.record(model, memory=True) as seen:
+            loss_of(model(next(batches())[0]), next(batches())[1]).backward()
+        peaks.append(seen.peak_bytes)
+    return peaks
 
 
 def mixed_precision():

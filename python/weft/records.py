@@ -42,6 +42,17 @@ class Record:
         return found
 
 
+def make_tracker():
+    """Returns PyTorch's MemTracker. FSDPMemTracker breaks units of several modules, and leaves hooks."""
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    class Tracker(MemTracker):
+        def _track_module_params_and_buffers(self, module, install_grad_hooks=True):
+            # Hooks only sort the gradients of the total, and a frozen parameter refuses them.
+            return super()._track_module_params_and_buffers(module, install_grad_hooks=False)
+    return Tracker()
+
+
 @contextmanager
 def record(model, optimizer=None, memory=False):
     """Records the step that runs inside. `memory` also finds the peak, and makes the step slow."""
@@ -49,9 +60,7 @@ def record(model, optimizer=None, memory=False):
     seen = Record()
     tracker = None
     if memory:
-        # FSDPMemTracker breaks units of several modules, and leaves hooks.
-        from torch.distributed._tools.mem_tracker import MemTracker
-        tracker = MemTracker()
+        tracker = make_tracker()
         tracker.track_external(model, *([optimizer] if optimizer is not None else []))
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         if tracker is None:

@@ -24,7 +24,6 @@ static double activate_flops(const struct weft_walk *walk, const struct weft_wal
 const struct weft_op weft_op_activate = {
     .name = "activate",
     .n_in = 1,
-    .most_out = 1,
     .kinds = 1u << WEFT_WORD_GELU | 1u << WEFT_WORD_RELU,
     .holds = WEFT_WALK_NONE,
     .shape = shape_activate,

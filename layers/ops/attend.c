@@ -62,6 +62,9 @@ static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *
     const int64_t s = walk->batch.seq_len;
     const int64_t row_bytes = weft_times(fits, s, weft_dtype_bytes(walk->batch.compute));
     if (step->from->save != WEFT_WORD_LOG_SUMS) out->scores = weft_times(fits, s, row_bytes);
+    /* Gradients of 16 bits are summed in f32 over the queries that share keys and values. */
+    if (step->sizes.kv_heads < step->sizes.heads && walk->batch.compute != WEFT_F32)
+        out->sums = weft_times(fits, weft_times(fits, s, step->sizes.head_dim), sizeof(float));
     const bool cores =
         !walk->batch.plain && weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
     out->gpu_backward = weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
@@ -71,10 +74,11 @@ static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *
 const struct weft_op weft_op_attend = {
     .name = "attend",
     .n_in = 3,
-    .most_out = 1,
     .required = WEFT_SIZE(heads) | WEFT_SIZE(kv_heads) | WEFT_SIZE(head_dim),
     .optional = WEFT_SIZE(causal),
     .counts = true,
+    .mixes_rows = true,
+    .caches = WEFT_STEP_IN1 | WEFT_STEP_IN2,
     .holds = WEFT_WALK_NONE,
     .shape = shape_attend,
     .reads = attend_reads,

@@ -13,6 +13,7 @@ static enum weft_status shape_embed(struct weft_walk *walk, struct weft_walk_ste
                                  (long long)walk->batch.seq_len, (long long)positions);
     WEFT_TRY(weft_step_add_tensor(walk, step, step->sizes.vocab, columns, WEFT_INIT_NORMAL,
                                   WEFT_INIT_STD, err));
+    walk->most_rows = positions;
     if (positions > 0)
         WEFT_TRY(weft_step_add_tensor(walk, step, positions, columns, WEFT_INIT_NORMAL,
                                       WEFT_INIT_STD, err));
@@ -53,7 +54,6 @@ static double embed_backward_flops(const struct weft_walk *walk, const struct we
 const struct weft_op weft_op_embed = {
     .name = "embed",
     .n_in = 1,
-    .most_out = 1,
     .required = WEFT_SIZE(columns) | WEFT_SIZE(vocab),
     .optional = WEFT_SIZE(positions),
     .counts = true,

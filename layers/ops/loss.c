@@ -47,7 +47,6 @@ static void loss_scratch(struct weft_walk *walk, const struct weft_walk_step *st
 const struct weft_op weft_op_loss = {
     .name = "loss",
     .n_in = 1,
-    .most_out = 1,
     .in_place = true,
     .holds = WEFT_WALK_NONE,
     .shape = shape_loss,

@@ -22,8 +22,8 @@ static double mean_rows_flops(const struct weft_walk *walk, const struct weft_wa
 const struct weft_op weft_op_mean_rows = {
     .name = "mean_rows",
     .n_in = 1,
-    .most_out = 1,
     .counts = true,
+    .mixes_rows = true,
     .holds = WEFT_WALK_NONE,
     .shape = shape_mean_rows,
     .reads = mean_rows_reads,

@@ -43,7 +43,6 @@ static void norm_scratch(struct weft_walk *walk, const struct weft_walk_step *st
 const struct weft_op weft_op_norm = {
     .name = "norm",
     .n_in = 1,
-    .most_out = 1,
     .kinds = 1u << WEFT_WORD_LAYER | 1u << WEFT_WORD_RMS,
     .adds = WEFT_STEP_IN0,
     .holds = WEFT_WALK_NONE,

@@ -56,7 +56,6 @@ static void product_scratch(struct weft_walk *walk, const struct weft_walk_step 
 const struct weft_op weft_op_product = {
     .name = "product",
     .n_in = 1,
-    .most_out = 2,
     .required = WEFT_SIZE(columns),
     .optional = WEFT_SIZE(bias),
     .adds_value = true,

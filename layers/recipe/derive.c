@@ -9,7 +9,9 @@ enum weft_status weft_walk_derive_initial(const struct weft_layer *layer,
                               .batch = *batch,
                               .level = level,
                               .residual_std = residual_std,
-                              .output = WEFT_WALK_NONE};
+                              .output = WEFT_WALK_NONE,
+                              .loss = WEFT_WALK_NONE,
+                              .by_rows = true};
     out->rows = weft_times(&out->fits, batch->samples, batch->seq_len);
     WEFT_TRY(weft_walk_add_steps(out, err));
     WEFT_TRY(weft_walk_save(out, err));

@@ -248,9 +248,8 @@ enum weft_status weft_walk_add_gradients(struct weft_walk *walk, struct weft_err
     if (walk->output != WEFT_WALK_NONE) {
         const struct weft_span all = {walk->output, 0, walk->values[walk->output].columns};
         WEFT_TRY(push_span(&state, &walk->steps[walk->n_steps - 1], &all, WEFT_GRADIENT_OUTPUT));
-    } else {
-        walk->gradients[WEFT_GRADIENT_SAVED].value = walk->steps[walk->n_steps - 1].out[0];
     }
+    walk->gradients[WEFT_GRADIENT_SAVED].value = walk->loss;
     for (int32_t i = walk->n_steps - 1; i >= 0; i--, state.now++) {
         struct weft_walk_step *step = &walk->steps[i];
         step->d_out = step->turned = step->slope = WEFT_WALK_NONE;

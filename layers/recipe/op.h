@@ -31,13 +31,15 @@ struct weft_step_scratch {
 
 struct weft_op {
     const char *name; /* in recipes */
-    int32_t n_in, most_out;
+    int32_t n_in;
     unsigned required, optional; /* sizes that its steps give or may give: bits WEFT_SIZE */
     unsigned kinds;              /* bits 1 << word of `kind`; 0: it has none */
     bool adds_value;             /* a step may have `add` */
     bool has_weight;             /* a product with a weight: selective recomputation keeps it */
     bool counts;                 /* its flops count in a recipe with products */
     bool in_place;               /* the output may take the place of the input */
+    bool mixes_rows;             /* a row of the output depends on others */
+    unsigned caches;             /* inputs with rows that later rows read, in a causal op */
     unsigned passes;             /* inputs with the output's gradient as theirs */
     unsigned adds;               /* inputs: their gradient can be added to an old one */
     int32_t holds; /* input: the output's gradient may lie in its gradient; or WEFT_WALK_NONE */
@@ -58,9 +60,6 @@ struct weft_op {
     void (*scratch)(struct weft_walk *walk, const struct weft_walk_step *step,
                     struct weft_step_scratch *out);
 };
-
-/* The op of that name; or NULL. */
-const struct weft_op *weft_op_find(const char *name);
 
 /* For `shape`. WEFT_E_DATA, naming the layer, the step and its op. */
 WEFT_PRINTF(4, 5)

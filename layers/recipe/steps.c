@@ -6,17 +6,6 @@
 #include "layers/recipe/expression.h"
 #include "layers/shared/layout.h"
 
-#define ROW(name) &weft_op_##name,
-static const struct weft_op *const ops[] = {WEFT_OPS(ROW)};
-#undef ROW
-
-const struct weft_op *weft_op_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(ops[i]->name, name) == 0) return ops[i];
-    return NULL;
-}
-
 enum weft_status weft_step_refuse(const struct weft_walk *walk, const struct weft_walk_step *step,
                                   struct weft_error *err, const char *format, ...)
 {
@@ -298,6 +287,18 @@ static bool depends_on_tensors(const struct weft_walk *walk, const struct weft_w
     return trains || (step->add.value != WEFT_WALK_NONE && walk->values[step->add.value].trains);
 }
 
+/* Finds whether the step works by rows, and the elements of a row that it caches. */
+static void cache_rows(struct weft_walk *walk, struct weft_walk_step *step)
+{
+    const bool caches = step->op->caches != 0 && step->sizes.causal != 0;
+    walk->by_rows = walk->by_rows && (!step->op->mixes_rows || caches);
+    step->cache_column = walk->cache_columns;
+    for (int32_t i = 0; i < step->n_in; i++)
+        if ((step->op->caches & (unsigned)WEFT_STEP_IN0 << i) != 0)
+            walk->cache_columns =
+                weft_plus(&walk->fits, walk->cache_columns, weft_span_width(&step->in[i]));
+}
+
 static enum weft_status add_step(struct weft_walk *walk, int32_t index, struct weft_error *err)
 {
     const struct weft_recipe_step *from = &walk->layer->kind->recipe->steps[index];
@@ -321,6 +322,7 @@ static enum weft_status add_step(struct weft_walk *walk, int32_t index, struct w
                                     from->out[i]);
     for (int32_t i = 0; i < step->n_out; i++)
         walk->values[step->out[i]].trains = depends_on_tensors(walk, step);
+    cache_rows(walk, step);
     walk->n_steps++;
     return WEFT_OK;
 }
@@ -332,6 +334,7 @@ static enum weft_status check_whole(struct weft_walk *walk, struct weft_error *e
     const struct weft_walk_step *last = &walk->steps[walk->n_steps - 1];
     if (walk->output == WEFT_WALK_NONE && last->op != &weft_op_loss)
         return weft_layer_refuse(err, walk->layer, "no step makes \"y\", and none is a loss");
+    if (walk->output == WEFT_WALK_NONE) walk->loss = last->out[0];
     for (int32_t i = 0; i < walk->n_values; i++) {
         const struct weft_value *value = &walk->values[i];
         const bool is_last = value->maker == walk->n_steps - 1;

@@ -85,6 +85,7 @@ struct weft_walk_step {
     bool in_place; /* the first output takes the place of the first input */
 
     enum weft_restore restore; /* at this level */
+    int64_t cache_column;      /* of attention: elements of a row that earlier steps cache */
 
     /* Backward. It reads `d_out`, and writes d_in[i] to columns in[i] of a gradient, with the old
      * gradient `old[i]` added. */
@@ -112,7 +113,15 @@ struct weft_walk {
     struct weft_value values[WEFT_WALK_VALUES]; /* 0 is the input */
     struct weft_layer_tensor tensors[WEFT_LAYER_TENSORS];
     struct weft_gradient gradients[WEFT_WALK_GRADIENTS];
-    int32_t output; /* value "y", or WEFT_WALK_NONE */
+    int32_t output;    /* value "y", or WEFT_WALK_NONE */
+    int32_t loss;      /* the gradient that a loss leaves, or WEFT_WALK_NONE */
+    int64_t most_rows; /* of a sequence, by a table of positions; 0: any number */
+
+    /* Generation: whether a row depends on earlier rows only through cached keys and values, and
+     * elements of a row in the cache. */
+    bool by_rows;
+    int64_t cache_columns;
+
     bool reads_input, reads_output;
 
     /* Bytes of buffers, -1 if a size overflows; offsets of scratch in backward's temporaries. */

@@ -73,13 +73,14 @@ int64_t weft_nn_receive_needs(const struct weft_nn *nn, int32_t ranks, int64_t s
  * stream could not report. The verdict stays. */
 WEFT_MUST_USE enum weft_status weft_nn_verdict(struct weft_nn *nn, struct weft_error *err);
 
-/* State of a transformer_block's attention for a sequence that comes in pieces: then only new rows
- * are computed. For forward only, with one sample and without saved probabilities. */
+/* Rows of a sequence that comes in pieces: then only new rows are computed. For forward only, with
+ * one sample and without saved probabilities. Every step of attention keeps keys and values: of
+ * weft_walk.cache_columns elements for each row. */
 struct weft_nn_cache {
-    int64_t before; /* rows of earlier calls */
-    void *qkv;    /* [before + rows of the call, 3 hidden] of the batch's dtype; the call writes its
-                     own rows */
-    void *scores; /* [rows of the call, before + rows of the call]: scratch */
+    int64_t before;    /* rows of earlier calls */
+    int64_t most_rows; /* that fit into `rows` */
+    void *rows;        /* [cache_columns, most_rows] of the batch's dtype; a call writes its own */
+    void *scores;      /* [rows of the call, before + rows of the call]: scratch */
 };
 
 struct weft_nn_call {
@@ -104,7 +105,7 @@ struct weft_nn_call {
     double loss_scale;   /* loss layers: factor of every row's loss in the gradient, 1 / rows of all
                             ranks */
     const double *scale; /* in device memory: another factor, for f16; NULL: 1 */
-    const struct weft_nn_cache *cache; /* transformer_block; or NULL */
+    const struct weft_nn_cache *cache; /* of a part of a sequence; or NULL */
     double *loss;   /* loss layers, forward: sum of rows' losses on this rank (natural log) */
     bool adds_loss; /* adds to *loss */
 };

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/pool.h"
-#include "layers/embedding.h"
-#include "layers/shared/layout.h"
+#include "layers/recipe/walk.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "spec/config_batch.h"
 #include "spec/kind.h"
@@ -31,15 +30,17 @@ struct weft_generator {
     double *probabilities; /* [vocab] */
     double loss;
     bool caches;                /* every layer works by rows, or keeps data of earlier rows */
-    struct weft_nn_cache *kept; /* [n_layers], for transformer_blocks */
+    struct weft_nn_cache *kept; /* [n_layers] */
     int64_t n_cached;           /* number of tokens in the caches */
     int32_t *cached;            /* [window] */
+    int64_t probabilities_at;   /* in the head's saved bytes, less 1 at the target */
 };
 
 static enum weft_status check_model(const struct weft_model *model, struct weft_error *err)
 {
     const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
-    if (first->kind == &weft_kind_embedding && last->kind == &weft_kind_lm_head) return WEFT_OK;
+    if (first->kind->input == WEFT_READS_TOKENS && last->kind->loss == WEFT_LOSS_OF_ROWS)
+        return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "the model begins with %s (%s) and ends with %s (%s): to generate it must "
                      "begin with an embedding and end with an lm_head",
@@ -80,22 +81,39 @@ static enum weft_status make_buffers(struct weft_generator *g, struct weft_error
     return weft_fail_memory(err, "a sequence");
 }
 
+/* Walks of layers, for a batch of one row: a layer without one cannot keep rows. */
+static enum weft_status read_walks(struct weft_generator *g, struct weft_error *err)
+{
+    const struct weft_batch batch = batch_of(1);
+    struct weft_walk walk;
+    g->caches = true;
+    for (int32_t l = 0; l < g->model->n_layers; l++) {
+        const struct weft_layer *layer = &g->model->layers[l];
+        g->caches = g->caches && layer->kind->recipe != NULL;
+        if (layer->kind->recipe == NULL) continue;
+        WEFT_TRY(weft_walk_derive(layer, &batch, WEFT_RECOMPUTE_NONE, &walk, err));
+        g->caches = g->caches && walk.by_rows;
+        if (walk.most_rows > 0 && walk.most_rows < g->window) g->window = walk.most_rows;
+        if (walk.loss != WEFT_WALK_NONE)
+            g->probabilities_at = walk.values[walk.values[walk.loss].place].offset;
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status make_caches(struct weft_generator *g, struct weft_error *err)
 {
     const int64_t size = sizeof(float);
-    g->caches = true;
-    for (int32_t l = 0; l < g->model->n_layers; l++)
-        g->caches = g->caches && g->model->layers[l].kind->by_rows;
+    const struct weft_batch batch = batch_of(1);
+    struct weft_walk walk;
     g->kept = weft_pool_array(&g->pool, (size_t)g->model->n_layers, sizeof *g->kept);
     g->cached = take_memory(g, g->window * (int64_t)sizeof *g->cached);
     void *scores = take_memory(g, PROMPT_ROWS * g->window * size);
     bool made = g->kept != NULL && scores != NULL && g->cached != NULL;
     for (int32_t l = 0; l < g->model->n_layers && made && g->caches; l++) {
-        const struct weft_layer *layer = &g->model->layers[l];
-        if (layer->kind != &weft_kind_transformer_block) continue;
-        g->kept[l].qkv = take_memory(g, g->window * 3 * layer->hidden * size);
-        g->kept[l].scores = scores;
-        made = g->kept[l].qkv != NULL;
+        WEFT_TRY(weft_walk_derive(&g->model->layers[l], &batch, WEFT_RECOMPUTE_NONE, &walk, err));
+        g->kept[l] = (struct weft_nn_cache){.most_rows = g->window, .scores = scores};
+        g->kept[l].rows = take_memory(g, g->window * walk.cache_columns * size);
+        made = g->kept[l].rows != NULL;
     }
     return made ? WEFT_OK : weft_fail_memory(err, "the keys and values of a sequence");
 }
@@ -155,9 +173,8 @@ static enum weft_status fill_generator(struct weft_generator *g, const char *pat
                                        struct weft_error *err)
 {
     WEFT_TRY(check_model(g->model, err));
-    int64_t positions = weft_embedding_positions(&g->model->layers[0]);
     g->window = g->config->train.seq_len;
-    if (positions > 0 && positions < g->window) g->window = positions;
+    WEFT_TRY(read_walks(g, err));
     WEFT_TRY(read_checkpoint(g, path, threads, err));
     WEFT_TRY(make_buffers(g, err));
     WEFT_TRY(make_caches(g, err));
@@ -223,13 +240,11 @@ static enum weft_status run_layers(struct weft_generator *g, const int32_t *toke
             .temporary = g->temporary,
             .loss_scale = 1,
             .loss = &g->loss,
-            .cache = g->caches && g->kept[l].qkv != NULL ? &g->kept[l] : NULL,
+            .cache = g->caches ? &g->kept[l] : NULL,
         };
         g->kept[l].before = before;
         for (int32_t t = 0; t < layer->n_tensors; t++)
             call.tensors[t] = g->tensors[layer->tensors[t]];
-        if (l == 0 && weft_embedding_positions(layer) > 0)
-            call.tensors[1] = (const float *)call.tensors[1] + before * layer->hidden;
         weft_nn_forward(g->nn, g->stream, &call);
         input = call.output;
     }
@@ -270,11 +285,10 @@ enum weft_status weft_generator_next(struct weft_generator *g, const int32_t *to
                                      struct weft_error *err)
 {
     const struct weft_layer *head = &g->model->layers[g->model->n_layers - 1];
-    const struct weft_batch batch = batch_of(1);
     WEFT_TRY(g->caches && n <= g->window ? run_cached(g, tokens, n, err)
                                          : run_all(g, tokens, n, err));
-    const struct weft_lm_head_layout layout = weft_layout_lm_head(head, &batch);
-    const float *d_logits = (const float *)(const void *)((char *)g->saved + layout.saved.d_logits);
+    const float *d_logits =
+        (const float *)(const void *)((const char *)g->saved + g->probabilities_at);
     for (int64_t i = 0; i < head->vocab; i++) {
         double p = (double)d_logits[i] + (i == 0);
         if (!isfinite(p)) {

@@ -1,7 +1,7 @@
 /* The "cpu" back end. A GEMM library does products, and kernels do the rest. Products and heads of
- * attention share `threads`; all other work runs on the calling thread. Each family of layer types
- * has one file with forward and backward. These functions are synchronous and allocate nothing.
- * They touch exactly the buffers of their call, at the offsets of layers/shared/layout.h.
+ * attention share `threads`; all other work runs on the calling thread. Each op of recipes has one
+ * file with forward and backward (layers/walk.h). Functions are synchronous and allocate nothing.
+ * They touch exactly the buffers of their call, at the offsets of the layer's walk.
  * WEFT_E_DATA if a token or target is out of range, WEFT_E_SYSTEM if the GEMM library fails. */
 #ifndef WEFT_RUNTIME_NN_CPU_CPU_H
 #define WEFT_RUNTIME_NN_CPU_CPU_H
@@ -43,14 +43,8 @@ WEFT_MUST_USE enum weft_status weft_nn_cpu_backward(const struct weft_nn *nn,
 typedef enum weft_status weft_nn_cpu_fn(const struct weft_nn_cpu *cpu,
                                         const struct weft_nn_call *call, struct weft_error *err);
 
-weft_nn_cpu_fn weft_nn_cpu_embedding_forward, weft_nn_cpu_embedding_backward;
-weft_nn_cpu_fn weft_nn_cpu_block_forward, weft_nn_cpu_block_backward;
-weft_nn_cpu_fn weft_nn_cpu_layer_norm_forward, weft_nn_cpu_layer_norm_backward;
-weft_nn_cpu_fn weft_nn_cpu_linear_forward, weft_nn_cpu_linear_backward;
-weft_nn_cpu_fn weft_nn_cpu_relu_forward, weft_nn_cpu_relu_backward;
-weft_nn_cpu_fn weft_nn_cpu_gelu_forward, weft_nn_cpu_gelu_backward;
-weft_nn_cpu_fn weft_nn_cpu_lm_head_forward, weft_nn_cpu_lm_head_backward;
-weft_nn_cpu_fn weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward;
+/* layers/walk.c: layers with a recipe. */
+weft_nn_cpu_fn weft_nn_cpu_walk_forward, weft_nn_cpu_walk_backward;
 weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
 
 /* Parts of layers */
@@ -71,45 +65,6 @@ static inline void *weft_nn_to(enum weft_dtype dtype, void *array, int64_t index
     return (char *)array + index * weft_dtype_bytes(dtype);
 }
 
-/* The kernels for the call's compute dtype. */
-static inline const struct weft_layer_kernels *weft_nn_kernels(const struct weft_nn_cpu *cpu,
-                                                               const struct weft_nn_call *call)
-{
-    return cpu->kernels->layers[call->batch.compute];
-}
-
-/* A linear map y = x W^T + bias on `rows` dense rows. W is [outputs, inputs]. `gap` elements
- * lie between rows of y, and of its gradient. */
-struct weft_nn_linear {
-    enum weft_dtype dtype;
-    int64_t rows, inputs, outputs, gap;
-    const void *x, *weight;
-};
-
-/* y = x W^T, then the finish. */
-WEFT_MUST_USE enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu,
-                                               const struct weft_nn_linear *linear,
-                                               const struct weft_product_finish *finish, void *y,
-                                               struct weft_error *err);
-/* dx = alpha dy W, then the finish. */
-WEFT_MUST_USE enum weft_status weft_nn_cpu_map_input(
-    const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear, float alpha,
-    const struct weft_product_finish *finish, const void *dy, void *dx, struct weft_error *err);
-/* Computes the gradient of the call's tensor `tensor`, alpha dy^T x, unless it is frozen. */
-WEFT_MUST_USE enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
-                                                      const struct weft_nn_linear *linear,
-                                                      float alpha, const void *dy,
-                                                      const struct weft_nn_call *call, int tensor,
-                                                      struct weft_error *err);
-/* Computes the gradient of a bias, unless it is frozen: alpha times the column sums of dy. `sums`
- * is scratch. */
-void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
-                          float alpha, const void *dy, const struct weft_nn_call *call, int tensor,
-                          float *sums);
-/* Writes or adds alpha times n sums to the gradient of tensor `tensor`, unless it is frozen. */
-void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, int tensor,
-                      int64_t n, float alpha, const float *sums);
-
 /* Causal self-attention of every head of every sample. `heads` / `kv_heads` adjacent heads of
  * queries share a head of keys and values. Rows of query, key and value have strides, and
  * gradients have theirs. The output is [T, heads * size]. Queries are those of rows `first`,
@@ -122,14 +77,14 @@ struct weft_nn_attention {
     void *probabilities; /* [samples, heads, seq_len, seq_len], saved for backward, in rows or in
                             the kernels' order */
 };
-WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
-                                                  const struct weft_nn_attention *attention,
-                                                  void *output, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads(const struct weft_nn_cpu *cpu,
+                                                        const struct weft_nn_attention *attention,
+                                                        void *output, struct weft_error *err);
 /* The same for one sample, with the bits of products. The output has only the queries' rows.
  * `probabilities` [seq_len - first, seq_len] is scratch, used by one head after another. */
-WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
-                                                       const struct weft_nn_attention *attention,
-                                                       void *output, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads_from(
+    const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, void *output,
+    struct weft_error *err);
 
 struct weft_nn_attention_gradients {
     void *query, *key, *value; /* written */
@@ -144,7 +99,7 @@ static inline int64_t weft_nn_cpu_attend_sums(const struct weft_nn_attention *at
     return shared && attention->dtype != WEFT_F32 ? attention->seq_len * attention->size : 0;
 }
 /* `output` is the forward's result, of all rows. */
-WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads_backward(
     const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *output,
     const void *d_output, const struct weft_nn_attention_gradients *to, struct weft_error *err);
 

@@ -207,9 +207,9 @@ static void take_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_atten
     }
 }
 
-enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
-                                    const struct weft_nn_attention *attention, void *output,
-                                    struct weft_error *err)
+enum weft_status weft_nn_cpu_attend_heads(const struct weft_nn_cpu *cpu,
+                                          const struct weft_nn_attention *attention, void *output,
+                                          struct weft_error *err)
 {
     if (whole_heads(cpu, attention)) {
         take_heads(cpu, attention, &(struct heads){.output = output});
@@ -224,9 +224,9 @@ enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
-                                         const struct weft_nn_attention *attention, void *output,
-                                         struct weft_error *err)
+enum weft_status weft_nn_cpu_attend_heads_from(const struct weft_nn_cpu *cpu,
+                                               const struct weft_nn_attention *attention,
+                                               void *output, struct weft_error *err)
 {
     for (int64_t i = 0; i < attention->heads; i++) {
         const struct head head = head_of(attention, i);
@@ -338,11 +338,11 @@ static enum weft_status backward_group(const struct weft_nn_cpu *cpu,
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_cpu *cpu,
-                                             const struct weft_nn_attention *attention,
-                                             const void *output, const void *d_output,
-                                             const struct weft_nn_attention_gradients *to,
-                                             struct weft_error *err)
+enum weft_status weft_nn_cpu_attend_heads_backward(const struct weft_nn_cpu *cpu,
+                                                   const struct weft_nn_attention *attention,
+                                                   const void *output, const void *d_output,
+                                                   const struct weft_nn_attention_gradients *to,
+                                                   struct weft_error *err)
 {
     if (whole_heads(cpu, attention)) {
         take_heads(cpu, attention, &(struct heads){.made = output, .d_output = d_output, .to = to});

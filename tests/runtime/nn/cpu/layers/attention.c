@@ -109,9 +109,10 @@ static void run_grouped(const struct weft_nn *nn, struct grouped *g)
 {
     const struct weft_nn_cpu *cpu = weft_nn_cpu_of(nn);
     struct weft_error err = {0};
-    cr_assert_eq(weft_nn_cpu_attend(cpu, &g->attention, g->output, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_nn_cpu_attend_heads(cpu, &g->attention, g->output, &err), WEFT_OK, "%s",
+                 err.text);
     cr_assert_eq(
-        weft_nn_cpu_attend_backward(cpu, &g->attention, g->output, g->d_output, &g->to, &err),
+        weft_nn_cpu_attend_heads_backward(cpu, &g->attention, g->output, g->d_output, &g->to, &err),
         WEFT_OK, "%s", err.text);
 }
 
@@ -275,7 +276,8 @@ Test(attention, of_later_rows_has_the_bits_of_products_of_all)
         void *output = filled_bytes(3 * g.width * bytes);
         some.probabilities = filled_bytes(3 * g.rows * bytes);
         struct weft_error err = {0};
-        cr_assert_eq(weft_nn_cpu_attend_from(weft_nn_cpu_of(nn), &some, output, &err), WEFT_OK);
+        cr_assert_eq(weft_nn_cpu_attend_heads_from(weft_nn_cpu_of(nn), &some, output, &err),
+                     WEFT_OK);
         cr_assert_eq(
             memcmp(output, at_of(&g, g.output, first * g.width), (size_t)(3 * g.width * bytes)), 0,
             "%s", weft_dtype_name(dtype));

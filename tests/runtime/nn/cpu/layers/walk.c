@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layers/shared/block.h"
-#include "layers/shared/layout.h"
+#include "layers/recipe/op.h"
 #include "subject.h"
 #include "tests/effort.h"
 
@@ -35,38 +34,36 @@ Test(block, takes_one_token)
     subject_check_layer(subject_block(8, 8, 16), 3, 1, 100000);
 }
 
-/* Each part of `level` equals the part of a block that keeps all. */
-static void check_parts(const struct subject *plain, const struct subject_level *it,
-                        enum weft_recompute level)
+static struct weft_walk walk_of(const struct subject *subject, enum weft_recompute level)
 {
-    const struct weft_batch *batch = &plain->call.batch;
-    const struct weft_transformer_block_layout all = weft_layout_transformer_block(
-                                                   &plain->layer, batch, WEFT_RECOMPUTE_NONE),
-                                               at = weft_layout_transformer_block(&plain->layer,
-                                                                                  batch, level);
-    const int64_t rows = batch->samples * batch->seq_len, h = plain->layer.hidden;
-    const int64_t f = weft_block_key(&plain->layer, WEFT_BLOCK_FFN);
-    const int64_t size = weft_dtype_bytes(batch->compute), f32 = (int64_t)sizeof(float);
-    const char *dropped = (char *)it->backward_temporary + weft_dropped_offset(at.backward.bytes);
-    const char *products = level == WEFT_RECOMPUTE_WHOLE ? dropped : it->subject.call.saved;
-    const struct {
-        const char *from;
-        int64_t at, of_all, bytes;
-    } parts[] = {{dropped, at.saved.ln1_mean, all.saved.ln1_mean, rows * f32},
-                 {dropped, at.saved.ln1_rstd, all.saved.ln1_rstd, rows * f32},
-                 {dropped, at.saved.ln1_out, all.saved.ln1_out, rows * h * size},
-                 {products, at.saved.qkv, all.saved.qkv, rows * 3 * h * size},
-                 {dropped, at.saved.attention, all.saved.attention, rows * h * size},
-                 {products, at.saved.residual, all.saved.residual, rows * h * size},
-                 {dropped, at.saved.ln2_mean, all.saved.ln2_mean, rows * f32},
-                 {dropped, at.saved.ln2_rstd, all.saved.ln2_rstd, rows * f32},
-                 {dropped, at.saved.ln2_out, all.saved.ln2_out, rows * h * size},
-                 {products, at.saved.fc, all.saved.fc, rows * f * size},
-                 {dropped, at.saved.gelu, all.saved.gelu, rows * f * size}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        cr_assert_eq(memcmp(parts[i].from + parts[i].at,
-                            (char *)plain->call.saved + parts[i].of_all, (size_t)parts[i].bytes),
-                     0, "part %d of level %d", (int)i, (int)level);
+    struct weft_walk walk;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_walk_derive(&subject->layer, &subject->call.batch, level, &walk, &err),
+                 WEFT_OK, "%s", err.text);
+    return walk;
+}
+
+/* Each saved value of `level` equals that of a block that keeps all. Parts of the probabilities are
+ * undefined. */
+static void check_values(const struct subject *plain, const struct subject_level *it,
+                         enum weft_recompute level)
+{
+    const struct weft_walk all = walk_of(plain, WEFT_RECOMPUTE_NONE), walk = walk_of(plain, level);
+    const char *dropped = (char *)it->backward_temporary + weft_dropped_offset(walk.backward_bytes);
+    int32_t compared = 0;
+    for (int32_t i = 0; i < walk.n_values; i++) {
+        const struct weft_value *value = &walk.values[i];
+        const bool kept = value->home == WEFT_VALUE_KEPT;
+        const bool undefined = value->suffix != NULL && strcmp(value->suffix, "probabilities") == 0;
+        if (all.values[i].home != WEFT_VALUE_KEPT || undefined) continue;
+        const char *from = kept ? it->subject.call.saved : dropped;
+        const int64_t bytes = value->rows * value->columns * weft_value_element(&walk, value);
+        cr_assert_eq(memcmp(from + value->offset, (char *)plain->call.saved + all.values[i].offset,
+                            (size_t)bytes),
+                     0, "%s of level %d", value->name, (int)level);
+        compared++;
+    }
+    cr_assert_eq(compared, 11);
 }
 
 static void check_levels(const char *library, enum weft_dtype compute, enum weft_dtype gradient)
@@ -90,7 +87,7 @@ static void check_levels(const char *library, enum weft_dtype compute, enum weft
             subject_level_init(&it, &plain, (enum weft_recompute)level);
             subject_level_run(nn, &it);
             cr_assert(subject_same_bits(&plain, &it.subject), "%s, level %d", library, level);
-            check_parts(&plain, &it, (enum weft_recompute)level);
+            check_values(&plain, &it, (enum weft_recompute)level);
             subject_level_finish(&it);
         }
         subject_finish(&plain);

@@ -64,16 +64,26 @@ static void add_byte(struct weft_table_reading *reading, unsigned char byte,
         reading->state = IN_FIELD;
 }
 
+/* No program writes such characters into a table. */
+static bool is_control(unsigned char byte)
+{
+    return byte < ' ' && byte != '\t' && byte != '\n' && byte != '\r';
+}
+
 static void read_bytes(struct weft_table_reading *reading, const unsigned char *bytes, size_t n,
                        unsigned char delimiter, bool quotes)
 {
     for (size_t i = 0; i < n && !reading->is_over; i++) {
-        if (reading->state == IN_QUOTES)
+        if (is_control(bytes[i])) {
+            reading->is_over = true;
+            reading->wanted = 0;
+        } else if (reading->state == IN_QUOTES) {
             reading->state = bytes[i] == '"' ? AFTER_QUOTE : IN_QUOTES;
-        else if (bytes[i] == '\n')
+        } else if (bytes[i] == '\n') {
             end_record(reading);
-        else if (bytes[i] != '\r')
+        } else if (bytes[i] != '\r') {
             add_byte(reading, bytes[i], delimiter, quotes);
+        }
     }
 }
 

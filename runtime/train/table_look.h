@@ -4,7 +4,8 @@
  * A file is a table if its first record has two fields or more and nearly all records have as many.
  * Fields end with a comma without a space after it, or with a tab. A field in quotes may have
  * delimiters and lines of its own; without quotes a tab ends every field. Lines with # before the
- * first record do not count. Prose has blank lines, and commas with spaces, so it is no table. */
+ * first record do not count. Prose has blank lines, and commas with spaces, so it is no table; nor
+ * is a file with control characters. */
 #ifndef WEFT_RUNTIME_TRAIN_TABLE_LOOK_H
 #define WEFT_RUNTIME_TRAIN_TABLE_LOOK_H
 

@@ -41,6 +41,7 @@ Test(table_look, tables_are_found)
         {"name,%d\n\n\n", WEFT_TABLE_NONE},
         {"{%d,2}\n{1,2,3}\n", WEFT_TABLE_NONE},
         {"\n", WEFT_TABLE_NONE},
+        {"\033[1m%d\tbold\n", WEFT_TABLE_NONE},
         {"one line,without an end", WEFT_TABLE_NONE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

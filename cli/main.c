@@ -56,7 +56,12 @@ static void say_message(const struct weft_cli *cli, enum paint paint, const char
     weft_text_init(&lines);
     weft_text_add(&lines, weft_cli_progress_eraser(cli, STDERR_FILENO));
     if (paints) weft_text_addf(&line, "\033[1;%dm", (int)paint);
-    weft_text_addf(&line, "weft:%s %s%s\n", paints ? "\033[0m" : "", what, text);
+    size_t length = strlen(text); /* a list ends with a new line of its own */
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    weft_text_addf(&line, "weft:%s %s", paints ? "\033[0m" : "", what);
+    weft_text_append(&line, text, length);
+    weft_text_add(&line, "\n");
     weft_wrap(weft_text_chars(&line), (size_t)weft_terminal_columns(STDERR_FILENO), &lines);
     weft_cli_progress_clear(cli);
     if (weft_text_ok(&line) && weft_text_ok(&lines))

@@ -395,12 +395,28 @@ static void report_average(const struct weft_plan *plan, struct weft_text *out)
                    weft_units_show_ns(of.mean_ns, mean));
 }
 
+static void report_maker(const struct weft_plan *plan, struct weft_text *out)
+{
+    weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
+                   (long long)plan->problem->ranks, plan->problem->profile_source);
+}
+
+void weft_report_plan_briefly(const struct weft_plan *plan, struct weft_text *out)
+{
+    char step[WEFT_UNITS_TEXT_BYTES];
+    report_maker(plan, out);
+    weft_text_addf(out, "step      %s predicted",
+                   weft_units_show_ns(plan->prediction.step_ns, step));
+    if (plan->bound_ns > 0) weft_text_addf(out, ", gap %.3f %%", 100.0 * weft_plan_gap(plan));
+    weft_text_add(out, "\n");
+    report_limit(plan, out);
+}
+
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
     const struct weft_prediction *p = &plan->prediction;
-    weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
-                   (long long)plan->problem->ranks, plan->problem->profile_source);
+    report_maker(plan, out);
     const struct weft_target *target = weft_problem_target(plan->problem);
     if (target->is_foreign)
         weft_text_addf(out, "for       %s, which runs it; memory is as it holds it\n",

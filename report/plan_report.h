@@ -13,6 +13,9 @@
  * predicted. Pages appear only after lowering. */
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out);
 
+/* The same in three lines, for a plan that was shown before: its planner, step and memory. */
+void weft_report_plan_briefly(const struct weft_plan *plan, struct weft_text *out);
+
 /* Tells the number of a rank's mappings if ranks are processes of one machine. Nothing if memory
  * runs out. */
 void weft_report_mappings(const struct weft_program *program, struct weft_text *out);

@@ -1,4 +1,7 @@
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -14,10 +17,12 @@
 
 /* Default limits of all replans together (AGAIN), the allowed range, and the accepted distance from
  * the bound. */
-static const int64_t AGAIN_UNITS = INT64_C(1000000000), AGAIN_NS = INT64_C(60000000000);
+static const int64_t AGAIN_UNITS = INT64_C(1000000000);
 static const double LEAST_UNITS = 1e6, MOST_UNITS = 1e15;
 static const int64_t LEAST_NS = INT64_C(1000000), MOST_NS = INT64_C(86400000000000);
 static const double GAP = 1e-4;
+
+enum { PATH_BYTES = 4096 };
 
 struct limits {
     int64_t units, time_ns;
@@ -121,7 +126,7 @@ static enum weft_status say_plan(const struct weft_cli *cli, const struct weft_p
 static enum weft_status read_time_limit(const char *text, int64_t *ns, struct weft_error *err)
 {
     struct weft_error why = {0};
-    *ns = AGAIN_NS;
+    *ns = 0;
     if (!text) return WEFT_OK;
     if (weft_units_ns(text, ns, &why) != WEFT_OK)
         return weft_fail(err, WEFT_E_USAGE, "--time-limit %s: %s", text, why.text);
@@ -143,6 +148,22 @@ static enum weft_status read_limits(const struct weft_cli *cli, struct limits *o
     return WEFT_OK;
 }
 
+/* The plan's file: the operand, or plan.json of a run's directory. */
+static enum weft_status find_plan(const char *operand, char path[PATH_BYTES],
+                                  struct weft_error *err)
+{
+    struct stat about;
+    const bool is_run = stat(operand, &about) == 0 && S_ISDIR(about.st_mode);
+    const int n = snprintf(path, PATH_BYTES, "%s%s", operand, is_run ? "/plan.json" : "");
+    if (n < 0 || n >= PATH_BYTES)
+        return weft_fail(err, WEFT_E_USAGE, "%.60s...: the path is too long", operand);
+    if (!is_run || access(path, F_OK) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_NO_INPUT,
+                     "%s: is a folder without a plan.json: give a plan, or the directory of a run "
+                     "that has begun",
+                     operand);
+}
+
 static enum weft_status run_explain(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
@@ -150,11 +171,13 @@ static enum weft_status run_explain(const struct weft_cli *cli, struct weft_erro
     struct limits limits;
     struct weft_plan *plan = NULL;
     struct weft_text out;
+    char path[PATH_BYTES];
     WEFT_TRY(read_limits(cli, &limits, err));
-    WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
-    enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
+    WEFT_TRY(find_plan(cli->operands[0], path, err));
+    WEFT_TRY(weft_file_read(path, INT64_C(1) << 30, &bytes, &length, err));
+    enum weft_status status = weft_plan_parse(bytes, length, path, &plan, err);
     free(bytes);
-    if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
+    if (status == WEFT_OK) status = weft_plan_check_rows(plan, path, err);
     weft_cli_report_init(cli, cli->output, &out);
     if (status == WEFT_OK) status = say_plan(cli, plan, &limits, &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
@@ -168,6 +191,7 @@ const struct weft_command weft_command_explain = {
     .usage = "PLAN",
     .summary = "why each block sits where it does, and what each unit costs",
     .details =
+        "PLAN is a file, or the directory of a run, for its plan.json.\n"
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"
         "launch, its deadline and what keeps it from moving: its window, memory (which slot would\n"
         "overflow, by how much), the channel's order (after or before which block), the "
@@ -175,8 +199,10 @@ const struct weft_command weft_command_explain = {
         "being busy (with which block), or nothing. And what a block of memory more or less does "
         "to\n"
         "the step, by planning again without solver and pages where the plan's bound does not "
-        "tell;\nwith at most --work-limit (1G, about a second) together, and an alarm after\n"
-        "--time-limit (60s). Tables are cut after 20 rows, unless --all is given.",
+        "tell;\nwith at most --work-limit (1G, about a second) together, and with an\n"
+        "alarm after --time-limit, if that is given. Tables are cut after 20 rows, unless --all "
+        "is\n"
+        "given.",
     .flags = "--all --work-limit --time-limit",
     .least_operands = 1,
     .most_operands = 1,

@@ -109,7 +109,7 @@ class Program(unittest.TestCase):
 
 
 class Wheel(unittest.TestCase):
-    def test_it_has_the_package_and_nothing_more(self):
+    def test_it_has_the_package_and_leaves_nothing(self):
         try:
             from setuptools import build_meta  # noqa: F401
             from setuptools.command import bdist_wheel  # noqa: F401
@@ -118,11 +118,16 @@ class Wheel(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             source = Path(directory) / "source"
             (source / "weft").mkdir(parents=True)
-            for path in (PACKAGE / "pyproject.toml", *(PACKAGE / "weft").glob("*.py")):
+            (source / "backend").mkdir()
+            for path in (PACKAGE / "pyproject.toml", PACKAGE / "backend/weft_backend.py", *(PACKAGE / "weft").glob("*.py")):
                 (source / path.relative_to(PACKAGE)).write_bytes(path.read_bytes())
-            script = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
-            done = subprocess.run([sys.executable, "-c", script], cwd=source, capture_output=True, text=True)
+            before = sorted(source.rglob("*"))
+            script = "import sys; sys.path.insert(0, 'backend'); import weft_backend; print(weft_backend.build_wheel('..'))"
+            environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+            done = subprocess.run([sys.executable, "-c", script], cwd=source, capture_output=True, text=True,
+                                  env=environment)
             self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(source.rglob("*")), before, "building leaves nothing in the source")
             wheel = done.stdout.split()[-1]
             self.assertEqual(wheel, f"weft-{weft.__version__}-py3-none-any.whl")
             names = {name for name in zipfile.ZipFile(Path(directory) / wheel).namelist() if "dist-info" not in name}

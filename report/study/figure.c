@@ -182,6 +182,19 @@ static int64_t find_corner(const struct figure *figure, int32_t which,
     return to;
 }
 
+/* Adds upright words on the grey ground, which keep lines away from them. The ground is a text of
+ * its own below the words, since not every renderer knows paint-order. */
+static void add_on_ground(const struct figure *figure, double x, double y, const char *words)
+{
+    static const char *const styles[] = {
+        " stroke=\"#e4e4e4\" stroke-width=\"6\" aria-hidden=\"true\"", ""};
+    for (int i = 0; i < 2; i++)
+        weft_text_addf(figure->out,
+                       "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\"%s "
+                       "transform=\"rotate(-90 %.2f %.2f)\">%s</text>\n",
+                       x, y, styles[i], x, y, words);
+}
+
 /* Shades the part where no plan can be: less memory than any plan takes, and steps below the
  * curve's bound. */
 static void add_infeasible(const struct figure *figure, int32_t which)
@@ -198,12 +211,7 @@ static void add_infeasible(const struct figure *figure, int32_t which)
     weft_text_addf(out, "V%.2fH%dZ\" fill=\"#e4e4e4\" data-infeasible-bytes=\"%lld\"/>\n",
                    figure->bottom, LEFT, (long long)figure->infeasible);
     if (x - LEFT < STRIP) return;
-    const double middle = (figure->top + figure->bottom) / 2;
-    weft_text_addf(out,
-                   "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" stroke=\"#e4e4e4\" "
-                   "stroke-width=\"6\" paint-order=\"stroke\" "
-                   "transform=\"rotate(-90 %.2f %.2f)\">no plan fits</text>\n",
-                   (x + LEFT) / 2 + 8, middle, (x + LEFT) / 2 + 8, middle);
+    add_on_ground(figure, (x + LEFT) / 2 + 8, (figure->top + figure->bottom) / 2, "no plan fits");
 }
 
 /* Adds a dotted line where the curve's bound can be told from the stairs above it. Returns the y at

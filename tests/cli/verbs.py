@@ -133,6 +133,28 @@ def explain_cuts_long_tables_unless_all_is_asked_for(weft):
 
 
 @case
+def explain_takes_the_directory_of_a_run(weft):
+    config, plan = config_of(weft), weft.path("plan.json")
+    weft.expect(0, "plan", config, "-o", plan, "--planner", "greedy")
+    out = weft.expect(0, "train", config, "--plan", plan, "--run", "run")
+    assert "proven " not in out and len(out.split("step   1/")[0].splitlines()) < 8, out
+    assert re.search(r"^plan .*\nstep .* predicted.*\nmemory .* a rank", out, re.M) and "weft explain" in out, out
+    assert weft.expect(0, "explain", "run") == weft.expect(0, "explain", "run/plan.json")
+    os.mkdir(weft.path("hollow"))
+    weft.expect(66, "explain", "hollow", says="hollow: is a folder without a plan.json")
+
+
+@case
+def no_message_ends_with_a_blank_line(weft):
+    """Lists end with a new line of their own."""
+    config = config_of(weft)
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    for flags in (("--set", "train.steps=5", "--set", "train.seed=9"), ("--set", "train.steps=5", "--no-such")):
+        _, _, err = weft.run("train", config, "--run", "run", "--resume", *flags)
+        assert err and "\n\n" not in err and err.endswith("\n"), err
+
+
+@case
 def explain_says_of_a_proven_plan_what_the_plan_is(weft):
     """The bound answers without planning again, so a tiny time limit is enough."""
     plan = weft.path("plan.json")

@@ -102,16 +102,16 @@ struct weft_train {
         bool at_end, required, asynchronous;
     } checkpoint;
     struct {
-        int type;                          /* enum weft_lr_schedule */
-        int64_t warmup_steps, decay_steps; /* decay_steps 0: a tenth of the steps */
+        int type;                                 /* enum weft_lr_schedule */
+        int64_t steps, warmup_steps, decay_steps; /* 0: train.steps, -, a tenth of steps */
         double min_ratio;
     } lr_schedule;
 };
 
 struct weft_plan_options {
-    const char *planner; /* "ilp", ...; scheduler/ resolves it */
-    double work_limit;   /* units of base/work.h */
-    int64_t time_limit_ns;
+    const char *planner;        /* "ilp", ...; scheduler/ resolves it */
+    double work_limit;          /* units of base/work.h */
+    int64_t time_limit_ns;      /* of an alarm; 0: none */
     double gap;                 /* relative gap at which the solver may stop */
     int64_t seed;               /* of the random planner */
     int64_t blocks;             /* blocks of every unit; 0: from block_bytes */

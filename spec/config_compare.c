@@ -1,6 +1,10 @@
 #include "spec/config_compare.h"
 
+#include <string.h>
+
 #include "base/json/json_compare.h"
+#include "base/pool.h"
+#include "spec/config_tables.h"
 
 static struct weft_json *write_and_parse(const struct weft_config *config)
 {
@@ -30,4 +34,25 @@ int32_t weft_config_compare(const struct weft_config *now, const struct weft_con
     weft_json_destroy(b);
     weft_json_destroy(a);
     return n;
+}
+
+/* Findings are of keys that these settings do not have. */
+bool weft_config_read_schedule(const char *settings, struct weft_train *out)
+{
+    struct weft_json *document = NULL;
+    struct weft_pool pool = {0};
+    struct weft_findings findings;
+    struct weft_train train = {0};
+    if (weft_json_parse(settings, strlen(settings), "settings", &document, NULL) != WEFT_OK)
+        return false;
+    weft_findings_init(&findings);
+    weft_field_decode(&weft_train_table, weft_json_root(document), "settings", "$.train", &pool,
+                      &train, &findings);
+    weft_findings_finish(&findings);
+    weft_pool_finish(&pool);
+    weft_json_destroy(document);
+    *out = (struct weft_train){.steps = train.steps};
+    out->optimizer.lr = train.optimizer.lr;
+    out->lr_schedule = train.lr_schedule;
+    return train.steps > 0;
 }

@@ -10,4 +10,8 @@
 int32_t weft_config_compare(const struct weft_config *now, const struct weft_config *before,
                             bool (*counts)(const char *path), struct weft_text *out);
 
+/* Reads steps, optimizer.lr and lr_schedule from settings of train as JSON, also by an older
+ * version; *out has nothing but these. False for other texts. */
+bool weft_config_read_schedule(const char *settings, struct weft_train *out);
+
 #endif

@@ -11,6 +11,7 @@
 #include "spec/config_batch.h"
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
+#include "spec/schedule.h"
 #include "spec/target.h"
 
 /* A GPU gives out memory only in large pages. */
@@ -116,13 +117,14 @@ static void check_train(const struct weft_section *section, const struct weft_tr
                           "%g is no power of two; try %g", train->loss_scale.initial,
                           ldexp(1, exponent));
     }
+    const int64_t schedule_steps = weft_train_schedule_steps(train);
     if (train->lr_schedule.type == WEFT_LR_WSD &&
-        train->lr_schedule.decay_steps > train->steps - train->lr_schedule.warmup_steps) {
+        train->lr_schedule.decay_steps > schedule_steps - train->lr_schedule.warmup_steps) {
         weft_findings_add(findings, section->source, "$.train.lr_schedule.decay_steps",
                           "%lld steps of decay and %lld of warm-up are more than all %lld steps; "
                           "lower one of them",
                           (long long)train->lr_schedule.decay_steps,
-                          (long long)train->lr_schedule.warmup_steps, (long long)train->steps);
+                          (long long)train->lr_schedule.warmup_steps, (long long)schedule_steps);
     }
     if (train->validation.data != NULL && train->validation.share > 0) {
         weft_findings_add(findings, section->source, "$.train.validation",

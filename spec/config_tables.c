@@ -216,6 +216,8 @@ static const struct weft_field schedule_fields[] = {
      "cosine, linear, wsd: the last rate / lr"},
     {"decay_steps", WEFT_FIELD_INTEGER, AT(weft_train, lr_schedule.decay_steps), "0", 0, LARGE,
      NULL, NULL, "wsd: the last steps, in which the rate falls; 0: a tenth of all"},
+    {"steps", WEFT_FIELD_INTEGER, AT(weft_train, lr_schedule.steps), "null", 1, LARGE, NULL, NULL,
+     "steps of the whole schedule; later steps keep its last rate; left out: train.steps"},
 };
 static const struct weft_field_table schedule_table = {
     "lr_schedule", "The learning rate over the steps.", ROWS(schedule_fields)};
@@ -358,10 +360,11 @@ static const struct weft_field plan_fields[] = {
      NULL, NULL,
      "work of planning by ilp and greedy; a unit is about a nanosecond of one core. Plans depend "
      "neither on the machine nor on its load"},
-    {"time_limit", WEFT_FIELD_TIME, AT(weft_plan_options, time_limit_ns), "\"10min\"", 1e6,
-     24 * HOUR_NS, NULL, NULL,
-     "an alarm that ends planning by ilp and greedy, with a warning that another run may give "
-     "another plan; work_limit is at most the work of half this time"},
+    {"time_limit", WEFT_FIELD_TIME, AT(weft_plan_options, time_limit_ns), "null", 1e6, 24 * HOUR_NS,
+     NULL, NULL,
+     "an alarm that ends planning by ilp and greedy, with a warning, and a word in the plan, that "
+     "another run may give another plan; work_limit is at most the work of half this time; left "
+     "out: work alone ends planning"},
     {"gap", WEFT_FIELD_NUMBER, AT(weft_plan_options, gap), "0.001", 0, 1, NULL, NULL,
      "(step time - bound) / bound at which the solver stops"},
     {"seed", WEFT_FIELD_INTEGER, AT(weft_plan_options, seed), "1", 0, LARGE, NULL, NULL,

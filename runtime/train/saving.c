@@ -17,7 +17,9 @@
 #include "runtime/checkpoint/shared.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
+#include "runtime/train/schedule.h"
 #include "spec/config_batch.h"
+#include "spec/config_compare.h"
 
 enum { READ_ELEMENTS = 1 << 16, LATEST_BYTES = 80 };
 #define TOLD_LENGTH 1.5 /* of updates, relative to usual ones */
@@ -110,12 +112,15 @@ static void tell_changes(const struct weft_saving *saving)
     const struct weft_manifest *manifest = saving->checkpoint->manifest;
     const char *kernels = weft_nn_gemm_name(saving->options->nn);
     char shown[WEFT_SHOWN_BYTES];
+    struct weft_train before;
     struct weft_text text;
     weft_text_init(&text);
     if (weft_manifest_compare(saving->settings, manifest->settings, &text) > 0)
         weft_log(WEFT_LOG_WARNING, "%s: goes on with other settings of train:\n%s",
                  saving->checkpoint->path, weft_text_chars(&text));
     weft_text_finish(&text);
+    if (weft_config_read_schedule(manifest->settings, &before))
+        weft_train_tell_rate(saving->train, &before, saving->steps_done, saving->checkpoint->path);
     tell_device(saving);
     if (strcmp(kernels, manifest->kernels) != 0)
         weft_log(

@@ -1,9 +1,11 @@
+#include "runtime/train/schedule.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 
 #include "base/log.h"
-#include "runtime/train/train.h"
+#include "spec/schedule.h"
 
 /* The factor of lr when `done` of the way is over: linear, or half a cosine (Loshchilov and Hutter
  * 2017, without restarts). */
@@ -14,10 +16,10 @@ static double decayed_factor(const struct weft_train *train, bool cosine, double
     return least + (1 - least) * left;
 }
 
-/* Position of step `step` between `first`, 0, and the last step, 1; at most 1. */
+/* Position of step `step` between `first`, 0, and the schedule's last step, 1; at most 1. */
 static double way_done(const struct weft_train *train, int64_t first, int64_t step)
 {
-    int64_t span = train->steps - first;
+    int64_t span = weft_train_schedule_steps(train) - first;
     double done = span > 0 ? (double)(step - first) / (double)span : 1;
     return done < 0 ? 0 : done > 1 ? 1 : done;
 }
@@ -26,13 +28,14 @@ static double way_done(const struct weft_train *train, int64_t first, int64_t st
 static int64_t count_decay(const struct weft_train *train)
 {
     const int64_t given = train->lr_schedule.decay_steps;
-    return given > 0 ? given : train->steps / 10;
+    return given > 0 ? given : weft_train_schedule_steps(train) / 10;
 }
 
 double weft_train_lr(const struct weft_train *train, int64_t step)
 {
     double lr = train->optimizer.lr;
-    int64_t warmup = train->lr_schedule.warmup_steps, decay = count_decay(train);
+    const int64_t warmup = train->lr_schedule.warmup_steps, decay = count_decay(train);
+    const int64_t steps = weft_train_schedule_steps(train);
     if (step <= warmup) return lr * (double)step / (double)warmup;
     switch ((enum weft_lr_schedule)train->lr_schedule.type) {
     case WEFT_LR_CONSTANT:
@@ -43,8 +46,8 @@ double weft_train_lr(const struct weft_train *train, int64_t step)
     case WEFT_LR_LINEAR:
         return lr * decayed_factor(train, false, way_done(train, warmup, step));
     case WEFT_LR_WSD:
-        if (step <= train->steps - decay) return lr;
-        return lr * decayed_factor(train, false, way_done(train, train->steps - decay, step));
+        if (step <= steps - decay) return lr;
+        return lr * decayed_factor(train, false, way_done(train, steps - decay, step));
     }
     return lr;
 }
@@ -57,7 +60,9 @@ static bool is_falling(const struct weft_train *train)
 
 void weft_train_warn_of_lr(const struct weft_train *train)
 {
-    const int64_t warmup = train->lr_schedule.warmup_steps, steps = train->steps;
+    const int64_t warmup = train->lr_schedule.warmup_steps;
+    const int64_t whole = weft_train_schedule_steps(train);
+    const int64_t steps = whole < train->steps ? whole : train->steps;
     const bool is_wsd = train->lr_schedule.type == WEFT_LR_WSD, falls = is_falling(train);
     if (warmup > steps)
         weft_log(WEFT_LOG_WARNING,
@@ -82,4 +87,34 @@ void weft_train_warn_of_lr(const struct weft_train *train)
                  " steps, in which the rate falls: it never stays at lr; lower it, or give "
                  "decay_steps",
                  warmup, steps);
+    if (whole < train->steps && weft_train_lr(train, train->steps) == 0)
+        weft_log(WEFT_LOG_WARNING,
+                 "train.lr_schedule.steps: the rate is 0 after step %" PRId64
+                 ", so the last %" PRId64 " steps change nothing; raise min_ratio",
+                 whole, train->steps - whole);
+}
+
+void weft_train_tell_rate(const struct weft_train *train, const struct weft_train *before,
+                          int64_t done, const char *from)
+{
+    const int64_t next = done + 1, whole = weft_train_schedule_steps(before);
+    const double was = weft_train_lr(before, next), now = weft_train_lr(train, next);
+    struct weft_train kept = *train;
+    if (next > train->steps || fabs(now - was) <= 1e-9 * fabs(was)) return;
+    kept.lr_schedule.steps = whole;
+    const bool keeps = fabs(weft_train_lr(&kept, next) - was) <= 1e-9 * fabs(was);
+    if (keeps)
+        weft_log(WEFT_LOG_WARNING,
+                 "%s: the learning rate of step %" PRId64 " is %.4g, %.4g at step %" PRId64
+                 " before it, and would be %.4g by the schedule "
+                 "of %" PRId64 " steps. To keep that schedule, and its last rate (%.4g) after it: "
+                 "--set train.lr_schedule.steps=%" PRId64,
+                 from, next, now, weft_train_lr(before, done), done, was, whole,
+                 weft_train_lr(before, whole), whole);
+    else
+        weft_log(WEFT_LOG_WARNING,
+                 "%s: the learning rate of step %" PRId64 " is %.4g, %.4g at step %" PRId64
+                 " before it, and would be %.4g by the settings "
+                 "of the checkpoint",
+                 from, next, now, weft_train_lr(before, done), done, was);
 }

@@ -18,6 +18,7 @@
 #include "runtime/train/pace.h"
 #include "runtime/train/reader.h"
 #include "runtime/train/saving.h"
+#include "runtime/train/schedule.h"
 #include "spec/target.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };

@@ -52,11 +52,4 @@ WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *o
 WEFT_MUST_USE enum weft_status weft_train_check(const struct weft_config *config,
                                                 struct weft_error *err);
 
-/* Learning rate of step 1, 2, ... */
-double weft_train_lr(const struct weft_train *train, int64_t step);
-
-/* Warns if the schedule does not fit in train.steps: the rate never reaches lr, or never falls as
- * it should. This is no error, because a few steps of a long run's config are a common trial. */
-void weft_train_warn_of_lr(const struct weft_train *train);
-
 #endif

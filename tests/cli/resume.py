@@ -2,12 +2,13 @@
 """Resuming gives the same bits under other plans, ranks and libraries. Changes are reported or refused."""
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
 import sys
 
-from saved import (copy_step, crc32c, manifest, parameters, refuses, rewrite, same_files, saved_run,
+from saved import (copy_step, crc32c, manifest, metrics, parameters, refuses, rewrite, same_files, saved_run,
                    saving, steps, tensors)
 from tap import Skip, case, main
 
@@ -250,6 +251,35 @@ def a_run_that_goes_on_by_its_directory_has_the_same_bits(weft):
     os.remove(weft.path("run.json"))
     weft.expect(0, "train", "--resume", "--run", "again", "-q")
     same_files(weft, "again/checkpoints/step-8", "run/checkpoints/step-8")
+
+
+@case
+def a_schedule_that_jumps_is_told_and_may_be_kept(weft):
+    """With the named flag a longer run has the bits of an undisturbed one up to the schedule's end."""
+    for number, schedule in enumerate(({"type": "cosine", "warmup_steps": 2}, {"type": "linear"},
+                                       {"type": "wsd", "decay_steps": 3, "min_ratio": 0})):
+        whole, part = f"whole-{number}", f"part-{number}"
+        config = weft.write("run.json", saving(train__lr_schedule=schedule, plan__planner="greedy",
+                                               train__checkpoint={"every": 2, "keep": 9}))
+        weft.expect(0, "train", config, "--run", whole, "-q")
+        for done in (6, 8):
+            copy_step(weft, whole, f"{part}-{done}", done)
+            more = ["train", config, "--run", f"{part}-{done}", "-q", "--resume", "--set", "train.steps=12"]
+            shutil.copytree(weft.path(f"{part}-{done}"), weft.path("jump"))
+            _, _, err = weft.run(*more[:3], "jump", *more[4:])
+            shutil.rmtree(weft.path("jump"))
+            rates = re.search(r"the learning rate of step (\d+) is (\S+), (\S+) at step (\d+) before it, and "
+                              r"would be (\S+) by the schedule of 8 steps", err)
+            assert rates and (int(rates[1]), int(rates[4])) == (done + 1, done), err
+            assert float(rates[2]) > 1.2 * float(rates[5]), err
+            flag = re.search(r"after it: (--set) (\S+)\n", err)
+            _, _, err = weft.run(*more, *flag.groups())
+            assert "the learning rate of step" not in err, err
+            assert ("the rate is 0 after step 8" in err) == (number == 2), err
+            same_files(weft, f"{part}-{done}/checkpoints/step-8", f"{whole}/checkpoints/step-8")
+            lines = [line for line in metrics(weft, f"{part}-{done}") if line["kind"] == "step"]
+            last = [line["lr"] for line in metrics(weft, whole) if line["kind"] == "step"][-1]
+            assert [line["lr"] for line in lines if line["step"] >= 8] == [last] * (13 - max(done + 1, 8)), lines
 
 
 @case

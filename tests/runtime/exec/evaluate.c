@@ -7,7 +7,7 @@
 
 #include "runtime/exec/parts.h"
 #include "runtime/exec/state.h"
-#include "runtime/train/train.h"
+#include "runtime/train/schedule.h"
 #include "tests/runtime/exec/job.h"
 
 enum { TOKEN = ' ', STEPS = 3, RANKS = 2 }; /* TOKEN: that every sample has */

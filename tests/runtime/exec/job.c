@@ -11,7 +11,7 @@
 #include "program/predict.h"
 #include "runtime/exec/parts.h"
 #include "runtime/train/data.h"
-#include "runtime/train/train.h"
+#include "runtime/train/schedule.h"
 #include "scheduler/schedule.h"
 #include "tests/runtime/exec/pages.h"
 

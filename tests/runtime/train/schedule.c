@@ -1,10 +1,10 @@
-#include <criterion/criterion.h>
+#include "runtime/train/schedule.h"
 
+#include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "runtime/train/train.h"
 
 static struct weft_train schedule(int type, int64_t warmup)
 {
@@ -133,4 +133,54 @@ Test(schedule, what_is_not_to_fall_is_not_said_to)
     weft_train_warn_of_lr(&train);
     weft_log_set_sink(NULL, NULL);
     cr_assert_str_empty(warned_text);
+}
+
+/* The first steps are those of the old schedule, and the others keep its last rate. */
+Test(schedule, of_its_own_length_goes_on_at_its_end)
+{
+    for (int type = 0; type < WEFT_LR_SCHEDULE_COUNT; type++) {
+        const struct weft_train whole = schedule(type, 7);
+        struct weft_train longer = whole;
+        longer.steps = 250;
+        longer.lr_schedule.steps = 100;
+        for (int64_t step = 1; step <= 100; step++)
+            cr_assert_eq(weft_train_lr(&longer, step), weft_train_lr(&whole, step));
+        for (int64_t step = 100; step <= 250; step++)
+            cr_assert_eq(weft_train_lr(&longer, step), weft_train_lr(&whole, 100));
+    }
+}
+
+static const char *rate_told(const struct weft_train *train, const struct weft_train *before,
+                             int64_t done)
+{
+    warned_text[0] = '\0';
+    weft_log_set_sink(keep_warning, NULL);
+    weft_train_tell_rate(train, before, done, "step-90");
+    weft_log_set_sink(NULL, NULL);
+    return warned_text;
+}
+
+Test(schedule, a_rate_that_jumps_is_told_with_the_key_that_keeps_it)
+{
+    const struct weft_train before = schedule(WEFT_LR_COSINE, 0);
+    struct weft_train now = before;
+    cr_assert_str_empty(rate_told(&now, &before, 90));
+    now.steps = 200;
+    const char *told = rate_told(&now, &before, 90);
+    cr_assert(strstr(told, "step-90: the learning rate of step 91 is 0.3067, 0.06101 at step 90 "
+                           "before it, and would be 0.05893 by the schedule of 100 steps"),
+              "%s", told);
+    cr_assert(strstr(told, "its last rate (0.05) after it: --set train.lr_schedule.steps=100"),
+              "%s", told);
+    now.lr_schedule.steps = 100;
+    cr_assert_str_empty(rate_told(&now, &before, 90), "the advice works");
+    cr_assert_str_empty(rate_told(&now, &before, 100), "also at the end");
+    now.optimizer.lr = 0.25;
+    told = rate_told(&now, &before, 90);
+    cr_assert(strstr(told, "by the settings of the checkpoint") && !strstr(told, "--set"), "%s",
+              told);
+    const struct weft_train constant = schedule(WEFT_LR_CONSTANT, 10);
+    now = constant;
+    now.steps = 900;
+    cr_assert_str_empty(rate_told(&now, &constant, 90), "a constant rate does not jump");
 }

@@ -63,7 +63,7 @@ int64_t weft_work_alarm_left_ns(struct weft_work *work)
 
 int64_t weft_work_within(int64_t units, int64_t time_ns)
 {
-    return units < time_ns / 2 ? units : time_ns / 2;
+    return time_ns <= 0 || units < time_ns / 2 ? units : time_ns / 2;
 }
 
 struct weft_budget weft_budget_of(struct weft_work *work, int64_t units)

@@ -3,8 +3,8 @@
  * its input. A unit is about a nanosecond of one core of the machine that the costs were measured
  * on; bench/planner/work.py measures it elsewhere. A budget is the work that one search may do.
  *
- * An alarm ends the work after a time, for machines that are far slower or busier. It is the only
- * clock of a search. When it rings, the answer depends on the machine, and the caller must say so.
+ * An alarm ends the work after a time, if the user sets one. It is the only clock of a search. When
+ * it rings, the answer depends on the machine, and the caller must say so.
  */
 #ifndef WEFT_BASE_WORK_H
 #define WEFT_BASE_WORK_H
@@ -53,8 +53,8 @@ void weft_work_show_bound(struct weft_work *work, int64_t bound_ns);
 /* Time until the alarm, at least 1; 0 without an alarm. Accepts NULL. */
 int64_t weft_work_alarm_left_ns(struct weft_work *work);
 
-/* `units`, or fewer: the work of half the time. So an alarm after that time does not ring on a
- * machine of nearly the expected speed. */
+/* `units`, or fewer: the work of half the time. All of them if time_ns <= 0. So an alarm after that
+ * time does not ring on a machine of nearly the expected speed. */
 int64_t weft_work_within(int64_t units, int64_t time_ns);
 
 /* The next `units` of the work; unlimited if 0 or less. */

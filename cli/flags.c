@@ -34,7 +34,8 @@ const struct weft_flag weft_flags[] = {
     {"--work-limit", NULL, WEFT_FLAG_TEXT, false, AT(work_limit), "plan.work_limit", "WORK",
      "of planning, such as 5G: about as many ns, and the same on every machine (plan.work_limit)"},
     {"--time-limit", NULL, WEFT_FLAG_TEXT, false, AT(time_limit), "plan.time_limit", "TIME",
-     "an alarm in addition to the limit of work, such as 10min (plan.time_limit)"},
+     "an alarm in addition to the limit of work, such as 10min; none by default "
+     "(plan.time_limit)"},
     {"--gap", NULL, WEFT_FLAG_TEXT, false, AT(gap), "plan.gap", "NUMBER",
      "distance from the proven bound at which planning ends (plan.gap)"},
     {"--profile", NULL, WEFT_FLAG_TEXT, false, AT(profile), NULL, "FILE",

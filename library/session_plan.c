@@ -446,6 +446,25 @@ void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_li
                                    "another run may differ");
 }
 
+/* A variant's plan may be the best one, and complete, though the alarm cut the search of others. */
+static enum weft_status note_alarm(const struct weft_work *work, struct weft_plan *plan,
+                                   struct weft_error *err)
+{
+    static const char word[] = "time limit";
+    struct weft_text text;
+    if (!work->rang || plan == NULL || plan->solver_stop == NULL) return WEFT_OK;
+    if (strstr(plan->solver_stop, word) != NULL) return WEFT_OK;
+    weft_text_init(&text);
+    weft_text_addf(&text, "%s%s%s", word, plan->solver_stop[0] != '\0' ? ", " : "",
+                   plan->solver_stop);
+    const char *stop =
+        weft_text_ok(&text) ? weft_pool_string(&plan->pool, weft_text_chars(&text)) : NULL;
+    weft_text_finish(&text);
+    if (stop == NULL) return weft_fail_memory(err, "a plan");
+    plan->solver_stop = stop;
+    return WEFT_OK;
+}
+
 enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
                                    struct weft_error *err)
 {
@@ -486,6 +505,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     weft_watch_end(session->watch);
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
+    if (status == WEFT_OK) status = note_alarm(&work, session->plan, err);
     if (status != WEFT_OK || session->program == NULL) return status;
     return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,
                                err);

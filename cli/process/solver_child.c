@@ -13,6 +13,10 @@
 #include "base/process.h"
 #include "cli/process/pipes.h"
 
+/* Between two looks at a solver that says nothing. */
+static const int64_t look_ns = INT64_C(100000000);
+static const int64_t usual_idle_ns = INT64_C(600000000000);
+
 /* weft ignores SIGPIPE. The solver must not, so that it ends once its reader is gone. */
 static void heed_closed_pipes(const void *context)
 {
@@ -42,8 +46,12 @@ enum weft_status weft_solver_child_start(const char *path, const char *flag,
     close(pipes[0][0]);
     close(pipes[1][1]);
     close(pipes[2][1]);
-    *child = (struct weft_solver_child){
-        .pid = pid, .path = path, .in = pipes[0][1], .out = pipes[1][0], .note = pipes[2][0]};
+    *child = (struct weft_solver_child){.pid = pid,
+                                        .path = path,
+                                        .in = pipes[0][1],
+                                        .out = pipes[1][0],
+                                        .note = pipes[2][0],
+                                        .idle_ns = usual_idle_ns};
     fcntl(child->in, F_SETFL, O_NONBLOCK);
     return WEFT_OK;
 }
@@ -113,15 +121,38 @@ static bool is_whole(const struct weft_text *answer)
     return answer->length >= n && memcmp(answer->data + answer->length - n, last, n) == 0;
 }
 
-enum talk { TALK_WHOLE, TALK_CLOSED, TALK_LATE, TALK_TOO_LONG };
+enum talk { TALK_WHOLE, TALK_CLOSED, TALK_LATE, TALK_IDLE, TALK_TOO_LONG };
+
+/* CPU time that a process has used; 0 if it cannot be told. */
+static int64_t cpu_time_ns(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec used = {0};
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+    return INT64_C(1000000000) * used.tv_sec + used.tv_nsec;
+}
+
+/* Time in which a solver used no CPU time, in looks that took place: a machine under load, or
+ * asleep, makes no solver idle. */
+struct idleness {
+    int64_t cpu_ns, idle_ns;
+};
+
+static bool is_idle(const struct weft_solver_child *child, struct idleness *of)
+{
+    const int64_t cpu_ns = cpu_time_ns(child->pid);
+    of->idle_ns = cpu_ns == of->cpu_ns ? of->idle_ns + look_ns : 0;
+    of->cpu_ns = cpu_ns;
+    return of->idle_ns >= child->idle_ns;
+}
 
 /* Moves bytes both ways until the answer is complete, the solver closes its output, `deadline_ns`
- * comes, or the answer is longer than `most_bytes`. */
+ * comes, the solver is idle, or the answer is longer than `most_bytes`. */
 static enum talk talk_to_solver(struct weft_solver_child *child, const struct weft_text *question,
                                 int64_t deadline_ns, size_t most_bytes, struct weft_watch *watch,
                                 struct weft_text *answer)
 {
-    const int64_t look_ns = INT64_C(100000000);
+    struct idleness idleness = {0};
     size_t written = 0;
     bool asked = false;
     while (child->out >= 0) {
@@ -132,7 +163,9 @@ static enum talk talk_to_solver(struct weft_solver_child *child, const struct we
                                 {asked ? -1 : child->in, POLLOUT, 0}};
         int timeout_ms = (int)((left_ns > look_ns ? look_ns : left_ns) / 1000000) + 1;
         weft_watch_look(watch);
-        if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR) return TALK_LATE;
+        const int n_ready = poll(fds, 3, timeout_ms);
+        if (n_ready < 0 && errno != EINTR) return TALK_LATE;
+        if (n_ready == 0 && is_idle(child, &idleness)) return TALK_IDLE;
         if (fds[2].revents) asked = write_question(child, question, &written);
         if (fds[1].revents) read_note(child);
         if (fds[0].revents) read_answer(child, answer);
@@ -142,14 +175,19 @@ static enum talk talk_to_solver(struct weft_solver_child *child, const struct we
     return TALK_CLOSED;
 }
 
-/* Waits for the solver to end; false if `deadline_ns` comes first. */
-static bool wait_for_end(pid_t pid, int64_t deadline_ns, int *wait_status)
+/* Waits for the solver to end after it closed its output; false if `deadline_ns` comes first, or
+ * the solver is idle. */
+static bool wait_for_end(const struct weft_solver_child *child, int64_t deadline_ns,
+                         int *wait_status)
 {
-    static const struct timespec look = {.tv_nsec = 5000000};
-    for (;;) {
-        pid_t ended = waitpid(pid, wait_status, WNOHANG);
-        if (ended == pid || (ended < 0 && errno != EINTR)) return true;
+    enum { LOOKS = 20 }; /* in look_ns */
+    const struct timespec look = {.tv_nsec = look_ns / LOOKS};
+    struct idleness idleness = {0};
+    for (int64_t looks = 1;; looks++) {
+        pid_t ended = waitpid(child->pid, wait_status, WNOHANG);
+        if (ended == child->pid || (ended < 0 && errno != EINTR)) return true;
         if (weft_clock_now_ns() >= deadline_ns) return false;
+        if (looks % LOOKS == 0 && is_idle(child, &idleness)) return false;
         nanosleep(&look, NULL);
     }
 }
@@ -181,7 +219,7 @@ enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
     if (ended == TALK_WHOLE) return WEFT_OK;
     int wait_status = 0;
     close_ends(child);
-    bool by_itself = ended == TALK_CLOSED && wait_for_end(child->pid, deadline_ns, &wait_status);
+    bool by_itself = ended == TALK_CLOSED && wait_for_end(child, deadline_ns, &wait_status);
     struct weft_solver_child was = *child;
     if (by_itself)
         *child = (struct weft_solver_child){0};
@@ -190,6 +228,10 @@ enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
     if (!weft_text_ok(answer)) return weft_fail_memory(err, "the solver's answer");
     if (ended == TALK_TOO_LONG)
         return weft_fail(err, WEFT_E_INTERNAL, "its answer does not end (%s), killed", was.path);
+    const bool is_late = ended == TALK_LATE || weft_clock_now_ns() >= deadline_ns;
+    if (!by_itself && !is_late)
+        return weft_fail(err, WEFT_E_HANG, "no answer, and no CPU time used in %.1f s, killed",
+                         (double)was.idle_ns / 1e9);
     if (!by_itself)
         return weft_fail(err, WEFT_E_HANG, "no answer in %.1f s, killed",
                          (double)patience_ns / 1e9);

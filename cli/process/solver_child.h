@@ -19,6 +19,7 @@ struct weft_solver_child {
     int in, out, note;                 /* our ends of its stdin, stdout, stderr; -1: closed */
     char said[WEFT_SOLVER_NOTE_BYTES]; /* on stderr, as one line */
     size_t said_length;
+    int64_t idle_ns; /* time without CPU time of its own after which it counts as hung */
 };
 
 /* Runs `path`, with `flag` unless NULL. The child ends with this process. WEFT_E_SYSTEM. A path
@@ -34,8 +35,9 @@ void weft_solver_child_stop(struct weft_solver_child *child);
 bool weft_solver_child_is_ready(const struct weft_solver_child *child);
 
 /* Appends the child's answer: up to the line "end", or all of its output if it ends with exit
- * code 0 (then there is no child). The limits are patience_ns (0: none) and most_bytes. Calls
- * weft_watch_look meanwhile. After an error there is no child. WEFT_E_HANG: it was late.
+ * code 0 (then there is no child). The limits are patience_ns (0: none), child->idle_ns and
+ * most_bytes. The clock of idle_ns stands still while this process does. Calls weft_watch_look
+ * meanwhile. After an error there is no child. WEFT_E_HANG: it was late, or idle.
  * WEFT_E_INTERNAL: it crashed or its answer is too long. WEFT_E_ENVIRONMENT: it cannot be
  * executed. */
 WEFT_MUST_USE enum weft_status weft_solver_child_ask(

@@ -67,14 +67,18 @@ static enum weft_status stage_session(const struct weft_cli *cli, struct weft_se
     struct weft_profile *profile = NULL;
     if (!weft_cli_measures(session)) {
         WEFT_TRY(weft_session_stage(session, NULL, err));
-        weft_session_tell_load(session);
+        weft_session_tell_inputs(session, false, false);
         return WEFT_OK;
     }
     WEFT_TRY(weft_cli_measure(session, &profile, err));
     enum weft_status status = keep_profile(cli, profile, err);
-    if (status == WEFT_OK) return weft_session_stage(session, profile, err);
-    weft_profile_destroy(profile);
-    return status;
+    if (status != WEFT_OK) {
+        weft_profile_destroy(profile);
+        return status;
+    }
+    WEFT_TRY(weft_session_stage(session, profile, err));
+    weft_session_tell_inputs(session, false, true);
+    return WEFT_OK;
 }
 
 /* Refuses to show a program that there is not. */
@@ -95,7 +99,6 @@ static enum weft_status run_plan(const struct weft_cli *cli, struct weft_error *
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = stage_session(cli, &session, err);
-    if (status == WEFT_OK) weft_session_tell_origin(&session, false);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK && cli->program_dump) status = check_program(&session, err);
     if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
@@ -119,7 +122,7 @@ const struct weft_command weft_command_plan = {
         "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
         "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
         "--work-limit (30G) counts what is done, so that the same config gives the same plan\n"
-        "wherever and whenever; a unit is about a nanosecond. --time-limit (10min) is an alarm\n"
+        "wherever and whenever; a unit is about a nanosecond. --time-limit is an alarm, if given,\n"
         "next to it, and says when it rang.\n"
         "With --start, ilp is never slower than that plan, where it fits.\n"
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"

@@ -92,6 +92,7 @@ Test(work, half_of_a_short_time_is_less_than_the_units)
 {
     cr_assert_eq(weft_work_within(100, 1000), 100);
     cr_assert_eq(weft_work_within(100, 100), 50);
+    cr_assert_eq(weft_work_within(100, 0), 100, "without an alarm");
 }
 
 /* NULL counts no work, and a sum that is too large saturates. */

@@ -139,6 +139,30 @@ def an_alarm_that_rings_is_said(weft):
 
 
 @case
+def no_clock_ends_planning_by_default(weft):
+    """Clocks run a million times as fast, so planning takes days. Only a given alarm decides."""
+    config = many_layers(24, cluster__memory_limit="2950kB")
+    del config["plan"]["time_limit"]
+    path = weft.write("run.json", config)
+    assert "time_limit" not in json.loads(weft.expect(0, "check", path, "--print"))["plan"]
+    fast = {**clocks(weft)["1"], "SPEED": "1000000"}
+    limit = ("--work-limit", "40M")
+    assert plan(weft, path, *limit, env=fast) == plan(weft, path, *limit)
+    said = {weft.expect(0, "explain", weft.path("plan.json"), "--work-limit", "5M", env=env)
+            for env in (fast, None)}
+    assert len(said) == 1 and "time limit" not in said.pop(), said
+    # An alarm that is given is told in the plan file and the report, also of a config with several periods.
+    open_period = {**config, "train": {**config["train"], "clip_norm": 0}}
+    for number, one in enumerate((config, open_period)):
+        path = weft.write(f"run{number}.json", one)
+        out = weft.expect(0, "plan", path, "-o", weft.path("alarm.json"), "--time-limit", "60s", env=fast,
+                          says="warning: the time limit of 60.0 s ended the search")
+        with open(weft.path("alarm.json"), encoding="utf-8") as file:
+            assert "time limit" in json.load(file)["solver"]["stop"]
+        assert "\nsolver    time limit" in out, out
+
+
+@case
 def a_solver_that_is_lost_is_said(weft):
     config = weft.write("run.json", many_layers(8, cluster__memory_limit="1300kB"))
     solver = weft.write("solve", "#!/bin/sh\nsed '/^end$/q' >/dev/null\nkill -SEGV $$\n")

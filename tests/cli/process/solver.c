@@ -6,7 +6,9 @@
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/rng.h"
@@ -159,6 +161,44 @@ Test(solver, that_was_killed_is_started_again)
     cr_assert_neq(kill(first, 0), 0, "it was waited for");
     weft_solver_process_stop(&process);
     weft_pool_finish(&pool);
+}
+
+/* Asks a shell script; returns the error's text. */
+static const char *ask_script(const char *script, int64_t idle_ns, struct weft_error *err)
+{
+    char path[] = "/tmp/weft-solve-XXXXXX";
+    struct weft_solver_child child = {0};
+    struct weft_text question, answer;
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && dprintf(fd, "#!/bin/sh\n%s\n", script) > 0 && fchmod(fd, 0700) == 0);
+    close(fd);
+    *err = (struct weft_error){0};
+    weft_text_init(&question);
+    weft_text_init(&answer);
+    weft_text_add(&question, "end\n");
+    cr_assert_eq(weft_solver_child_start(path, NULL, &child, err), WEFT_OK, "%s", err->text);
+    child.idle_ns = idle_ns;
+    (void)!weft_solver_child_ask(&child, &question, 0, 1000, NULL, &answer, err);
+    weft_solver_child_stop(&child);
+    weft_text_finish(&answer);
+    weft_text_finish(&question);
+    unlink(path);
+    return err->text;
+}
+
+/* Without an alarm a solver that sleeps is lost, and one that works for as long is not. */
+Test(solver, that_is_idle_is_hung)
+{
+    const int64_t idle_ns = INT64_C(500000000);
+    struct weft_error err;
+    const char *says = "no answer, and no CPU time used in 0.5 s, killed";
+    cr_assert_str_eq(ask_script("exec sleep 1000", idle_ns, &err), says);
+    cr_assert_eq(err.status, WEFT_E_HANG);
+    cr_assert_str_eq(ask_script("exec >&- 2>&-\nexec sleep 1000", idle_ns, &err), says);
+    cr_assert_str_eq(ask_script("i=0; while [ $i -lt 800000 ]; do i=$((i + 1)); done; "
+                                "printf 'answer\\nend\\n'; exec sleep 1000",
+                                idle_ns, &err),
+                     "");
 }
 
 static int count_descriptors(void)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/machine/cores.h"
 #include "cli/job/hosts.h"
 #include "cli/process/load.h"
 #include "cli/process/rank_watch.h"
@@ -285,9 +286,9 @@ enum weft_status weft_job_profile(const struct weft_config *config, bool content
     weft_load_read(&before);
     WEFT_TRY(run_profile(&job, &profile, err));
     weft_load_spend(&before, &spent);
-    if (spent.known)
-        profile->origin.busy_millicores =
-            (int64_t)(1000 * (weft_load_of_others(&spent) + weft_load_stolen(&spent)));
+    if (spent.known) profile->origin.cores = weft_cores();
+    profile->origin.busy_millicores =
+        (int64_t)(1000 * (weft_load_of_others(&spent) + weft_load_stolen(&spent)));
     /* Writes and reads the profile again, so its hash covers the load. */
     enum weft_status status = weft_profile_with_base(profile, profile->base_bytes, out, err);
     weft_profile_destroy(profile);

@@ -306,8 +306,7 @@ static enum weft_status choose_best(struct choice *choice, struct weft_error *er
     WEFT_TRY(read_jobs(choice, err));
     WEFT_TRY(weft_place_open(choice->cli, &nowhere, &choice->session, err));
     WEFT_TRY(stage_splits(choice, err));
-    weft_session_tell_origin(&choice->session, false);
-    if (choice->profile[0] == '\0') weft_session_tell_load(&choice->session);
+    weft_session_tell_inputs(&choice->session, false, choice->profile[0] != '\0');
     choice->best.config = choice->cli->operands[0];
     choice->best.times = choice->session.stages.problem->profile_source;
     choice->best.ranks = choice->session.config->cluster.ranks;

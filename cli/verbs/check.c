@@ -6,7 +6,7 @@
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/session.h"
-#include "runtime/train/train.h"
+#include "runtime/train/schedule.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
@@ -35,8 +35,7 @@ static enum weft_status check_times(struct weft_session *session, struct weft_te
     if (session->config->cluster.profile) {
         WEFT_TRY(weft_cli_measures(session) ? check_other_ranks(session, err)
                                             : weft_session_stage(session, NULL, err));
-        weft_session_tell_origin(session, false);
-        weft_session_tell_load(session);
+        weft_session_tell_inputs(session, false, false);
         return WEFT_OK;
     }
     if (weft_cli_measures(session)) return WEFT_OK;

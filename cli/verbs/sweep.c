@@ -244,8 +244,7 @@ static enum weft_status make_sweep(struct weft_study *study, struct weft_text *t
     WEFT_TRY(weft_study_stage(study, err));
     study->kept.base = weft_kept_key(&study->kept, "profile %s",
                                      weft_hash_show(study->session.profile->hash, hash));
-    weft_session_tell_origin(&study->session, cli->measure);
-    if (study->profile[0] == '\0') weft_session_tell_load(&study->session);
+    weft_session_tell_inputs(&study->session, cli->measure, study->profile[0] != '\0');
     WEFT_TRY(lay_out(study, err));
     WEFT_TRY(describe_sweep(study, title, err));
     WEFT_TRY(weft_study_plan(study, err));

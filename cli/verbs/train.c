@@ -52,18 +52,19 @@ static bool is_virtual(const struct weft_cli *cli)
     return cli->clock && strcmp(cli->clock, "virtual") == 0;
 }
 
-/* Compares the profile's origin with this machine. A rank's memory depends on the machine, its
- * threads and the number of ranks, and the limit applies here. So base memory is measured here,
- * except with a given plan, which has its own base. */
-static enum weft_status look_at_origin(const struct weft_cli *cli, struct weft_session *session,
-                                       struct weft_error *err)
+/* Compares the profile's inputs with the run's. A rank's memory depends on the machine, its threads
+ * and the number of ranks, and the limit applies here. So base memory is measured here, except with
+ * a given plan, which has its own base. */
+static enum weft_status look_at_inputs(const struct weft_cli *cli, struct weft_session *session,
+                                       bool measured_now, struct weft_error *err)
 {
-    const struct weft_foreign foreign = weft_session_compare_origin(session);
+    const uint32_t of_memory = UINT32_C(1) << WEFT_INPUT_MACHINE |
+                               UINT32_C(1) << WEFT_INPUT_THREADS | UINT32_C(1) << WEFT_INPUT_RANKS;
+    const bool has_other_memory = (weft_session_compare_inputs(session) & of_memory) != 0;
     struct weft_profile *profile = NULL;
     int64_t base_bytes = 0;
-    if (!foreign.machine && !foreign.threads && !foreign.ranks) return WEFT_OK;
-    weft_session_tell_origin(session, true);
-    if (cli->plan || is_virtual(cli)) return WEFT_OK;
+    weft_session_tell_inputs(session, true, measured_now);
+    if (!has_other_memory || cli->plan || is_virtual(cli)) return WEFT_OK;
     weft_log(WEFT_LOG_INFO, "measuring the memory of a rank on this machine first");
     WEFT_TRY(weft_job_measure_base(session->config, session->watch, &base_bytes, err));
     WEFT_TRY(weft_profile_with_base(session->profile, base_bytes, &profile, err));
@@ -80,8 +81,7 @@ static enum weft_status stage_session(const struct weft_cli *cli,
     if (measures && cli->plan) return weft_cli_refuse_plan(cli->plan, from->config, err);
     if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
     WEFT_TRY(weft_session_stage(session, profile, err));
-    if (!measures) weft_session_tell_load(session);
-    return look_at_origin(cli, session, err);
+    return look_at_inputs(cli, session, measures, err);
 }
 
 /* Puts planned and measured memory of each tier. A plan without a base is compared by its arena
@@ -319,7 +319,13 @@ static enum weft_status decide_plan(const struct weft_cli *cli, const struct wef
     WEFT_TRY(weft_session_fit_mappings(session, mapped, !cli->plan, err));
     if (cli->json || cli->quiet) return WEFT_OK;
     weft_cli_report_init(cli, cli->output, &out);
-    weft_report_plan(session->plan, &out);
+    /* A given plan, and that of a resumed run, were shown when they were made. */
+    if (cli->plan || (from->own && from->same_plan)) {
+        weft_report_plan_briefly(session->plan, &out);
+        weft_text_add(&out, "          `weft explain` with the plan or the run shows all of it\n");
+    } else {
+        weft_report_plan(session->plan, &out);
+    }
     weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, &out);
     weft_report_mappings(session->program, &out);
     enum weft_status status = weft_cli_emit(cli, &out, err);

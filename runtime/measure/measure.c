@@ -261,7 +261,15 @@ static enum weft_status name_origin(struct weft_measuring *m, struct weft_error 
     origin->threads = options->threads;
     weft_measure_name_cpu(cpu);
     origin->machine = weft_pool_string(&m->profile.pool, gpu != NULL ? gpu : cpu);
-    return origin->machine != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
+    origin->precision = weft_dtype_name((enum weft_dtype)options->config->train.precision.compute);
+    struct weft_text link;
+    weft_text_init(&link);
+    weft_profile_link(options->config, &link);
+    origin->link =
+        weft_text_ok(&link) ? weft_pool_string(&m->profile.pool, weft_text_chars(&link)) : NULL;
+    weft_text_finish(&link);
+    return origin->machine != NULL && origin->link != NULL ? WEFT_OK
+                                                           : weft_fail_memory(err, "a profile");
 }
 
 static enum weft_status check_options(const struct weft_measure_options *options,

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/shown.h"
+#include "base/units.h"
 #include "spec/config_batch.h"
 #include "spec/layer.h"
 #include "spec/profile/profile.h"
@@ -455,9 +456,12 @@ static enum weft_status fill_profile(struct figures *figures, const struct weft_
         profile->kernels = measured->kernels;
         profile->products = measured->products;
     }
-    if (measured != NULL)
+    if (measured != NULL) {
         profile->origin.ranks =
             figures->other_ranks > 0 ? figures->other_ranks : measured->origin.ranks;
+        profile->origin.precision = measured->origin.precision;
+        profile->origin.link = origins.collectives ? NULL : measured->origin.link;
+    }
     if (measured != NULL && !origins.update) profile->updates = measured->updates;
     WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));
@@ -578,6 +582,28 @@ bool weft_profile_lacks_network(const struct weft_config *config)
     return lacks;
 }
 
+static void add_link(const struct weft_link *link, struct weft_text *out)
+{
+    char alpha[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "%s and %s", weft_units_show_ns(link->alpha_ns, alpha),
+                   weft_units_show_rate(link->bytes_per_s, rate));
+}
+
+void weft_profile_link(const struct weft_config *config, struct weft_text *out)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    if (!weft_config_emulates(config)) {
+        weft_text_add(out, "the machine's own link");
+        return;
+    }
+    weft_text_add(out, "an emulated link of ");
+    add_link(&cluster->link.intra, out);
+    if (cluster->ranks <= cluster->ranks_per_node) return;
+    const struct weft_link inter = weft_cluster_inter(cluster);
+    weft_text_add(out, ", between nodes ");
+    add_link(&inter, out);
+}
+
 /* False without memory for the keys. */
 static bool has_layers(const struct weft_config *config, const struct weft_profile *profile)
 {
@@ -620,6 +646,7 @@ enum weft_status weft_profile_with_network(const struct weft_config *config,
         whole.agree_ns = network->agree_ns;
         whole.staging_bytes = network->staging_bytes;
         whole.origin.ranks = 0;
+        whole.origin.link = network->origin.link;
         if (network->origin.busy_millicores > whole.origin.busy_millicores)
             whole.origin.busy_millicores = network->origin.busy_millicores;
     }

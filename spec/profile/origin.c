@@ -6,7 +6,7 @@
 
 #include "base/shown.h"
 
-enum { MOST_THREADS = 1 << 20, MOST_RANKS = 1 << 20 };
+enum { MOST_THREADS = 1 << 20, MOST_RANKS = 1 << 20, MOST_CORES = 1 << 20 };
 const struct weft_key_table weft_profile_origin_keys = WEFT_KEY_TABLE_OPEN(
     "The origin of its times.",
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "machine", WEFT_KEY_TEXT, weft_profile_origin, machine,
@@ -16,7 +16,13 @@ const struct weft_key_table weft_profile_origin_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "busy_millicores", weft_profile_origin, busy_millicores,
                       "thousandths of cores that other programs used meanwhile"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "ranks", weft_profile_origin, ranks, 1, MOST_RANKS,
-                      "that measured, if the profile is for others"));
+                      "that measured, if the profile is for others"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "cores", weft_profile_origin, cores, 1, MOST_CORES,
+                      "that the machine's ranks could use"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "precision", WEFT_KEY_TEXT, weft_profile_origin, precision,
+                      "of compute"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "link", WEFT_KEY_TEXT, weft_profile_origin, link,
+                      "between ranks, with its figures if it was emulated"));
 static const char object_name[] = "measured_on";
 
 const struct weft_profile_origin weft_profile_origin_unsaid = {.busy_millicores = -1};
@@ -43,7 +49,8 @@ void weft_profile_origin_write(const struct weft_profile_origin *origin,
                                struct weft_json_writer *writer)
 {
     if (origin->machine == NULL && origin->threads == 0 && origin->ranks == 0 &&
-        origin->busy_millicores < 0)
+        origin->busy_millicores < 0 && origin->cores == 0 && origin->precision == NULL &&
+        origin->link == NULL)
         return;
     weft_json_key(writer, object_name);
     weft_json_begin_object(writer);
@@ -53,6 +60,9 @@ void weft_profile_origin_write(const struct weft_profile_origin *origin,
     if (origin->busy_millicores >= 0)
         weft_json_put_integer(writer, "busy_millicores", origin->busy_millicores);
     if (origin->ranks > 0) weft_json_put_integer(writer, "ranks", origin->ranks);
+    if (origin->cores > 0) weft_json_put_integer(writer, "cores", origin->cores);
+    if (origin->precision != NULL) weft_json_put_string(writer, "precision", origin->precision);
+    if (origin->link != NULL) weft_json_put_string(writer, "link", origin->link);
     weft_json_end_object(writer);
 }
 

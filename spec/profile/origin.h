@@ -1,5 +1,5 @@
-/* The origin of a profile: the machine, threads and load of its measurement. Its times hold only
- * for the same machine and number of threads. */
+/* The origin of a profile: the inputs of its measurement. Its times hold only for equal ones;
+ * library/foreign.h compares them with a run's. */
 #ifndef WEFT_SPEC_PROFILE_ORIGIN_H
 #define WEFT_SPEC_PROFILE_ORIGIN_H
 
@@ -19,6 +19,9 @@ struct weft_profile_origin {
     int64_t threads;         /* compute threads of a rank; 0: not known */
     int64_t busy_millicores; /* thousandths of cores that other programs used; -1: not known */
     int64_t ranks;           /* measured ranks, if the profile is for others; 0: equal */
+    int64_t cores;           /* that the ranks of the machine could use; 0: not known */
+    const char *precision;   /* of compute; NULL: not known */
+    const char *link;        /* weft_profile_link (profile.h); NULL: not known, or not measured */
 };
 
 /* An unknown origin: of analytic times, and of profiles of older programs. */

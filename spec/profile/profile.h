@@ -79,6 +79,10 @@ struct weft_profile {
 /* The link between nodes: alpha joins alpha_per_node for each node after the second. */
 struct weft_link weft_cluster_inter(const struct weft_cluster *cluster);
 
+/* Appends the link of a config's ranks: "an emulated link of 50.0 us and 1.00 GB/s", or "the
+ * machine's own link". */
+void weft_profile_link(const struct weft_config *config, struct weft_text *out);
+
 /* Computes times from the cluster's device and link figures: flops / (peak * efficiency), and at
  * least moved bytes / memory bandwidth. WEFT_E_DATA lists all missing figures.
  *

@@ -212,6 +212,50 @@ def times_of_other_threads_are_told(weft):
                 says="a rank of this config has 2 threads")
 
 
+def with_link(weft, name, emulated, alpha="20us", **changes):
+    link = {"intra": {"alpha": alpha, "bandwidth": "1GB/s"}}
+    return bare(weft, name, cluster__link=link, cluster__emulate=emulated, **changes)
+
+
+@case
+def inputs_that_differ_are_told_in_one_line(weft):
+    """Link, its figures, precision, library of products and usable cores; in both directions."""
+    flags = ("--planner", "greedy", "-q")
+    configs = {"real": with_link(weft, "real.json", False), "emulated": with_link(weft, "emulated.json", True)}
+    for name, config in configs.items():
+        weft.expect(0, "profile", config, "-o", weft.path(f"{name}.profile"), "-q")
+        with open(weft.path(f"{name}.profile"), encoding="utf-8") as file:
+            idle = json.load(file)
+        idle["measured_on"]["busy_millicores"] = 0
+        weft.write(f"{name}.profile", idle)
+    links = {"real": "the machine's own link", "emulated": "an emulated link of 20.0 us and 1.00 GB/s"}
+    for of, run in (("real", "emulated"), ("emulated", "real"), ("real", "real"), ("emulated", "emulated")):
+        code, _, err = weft.run("plan", configs[run], "--profile", f"{of}.profile", *flags)
+        says = f"collectives were measured over {links[of]}, and this run has {links[run]}"
+        assert code == 0 and (says in err if of != run else err == ""), (of, run, err)
+        weft.expect(0, "check", configs[run], "--profile", f"{of}.profile", says=says if of != run else ())
+    for verb in (("sweep", configs["emulated"], "--measure", "--limits", "1GiB", "--planners", "greedy", "-q"),
+                 ("train", configs["emulated"], "--run", "run", "-q")):
+        weft.expect(0, *verb, "--profile", "real.profile", says="measured over the machine's own link, and this run")
+    other = with_link(weft, "other.json", True, "90us")
+    weft.expect(0, "plan", other, "--profile", "emulated.profile", *flags,
+                says="over an emulated link of 20.0 us and 1.00 GB/s, and this run has an emulated link of 90.0 us")
+    # A profile of an older program only says that its link was emulated.
+    with open(weft.path("emulated.profile"), encoding="utf-8") as file:
+        older = json.load(file)
+    for key in ("link", "precision", "cores"):
+        del older["measured_on"][key]
+    weft.write("older.profile", older)
+    weft.expect(0, "plan", configs["real"], "--profile", "older.profile", *flags,
+                says="measured over an emulated link, and this run has the machine's own link")
+    older["measured_on"].update(precision="bf16", cores=4096)
+    weft.write("older.profile", older)
+    _, _, err = weft.run("plan", configs["emulated"], "--profile", "older.profile", *flags, env={"WEFT_GEMM": "plain"})
+    for text in ("it could use 4096 cores then and can use ", "layers were measured in bf16, and this run computes in f32",
+                 f"products were measured by {older['kernels']}, and WEFT_GEMM is plain"):
+        assert text in err and err.count("weft: ") == 1, err
+
+
 @case
 def times_of_another_machine_may_be_planned_with(weft):
     config, profile = bare(weft), measured(weft, machine="Other CPU, 64 cores, avx512", threads=4)

@@ -1,8 +1,9 @@
-/* The origin of a profile, compared with this machine and the config's threads. */
+/* The inputs of a profile, compared with this machine's and the config's. */
 #include "library/foreign.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -53,17 +54,18 @@ static void drop_session(struct weft_session *session)
 static void expect_foreign(const struct weft_session *session, bool machine, bool threads,
                            bool ranks)
 {
-    const struct weft_foreign found = weft_session_compare_origin(session);
-    cr_assert(found.machine == machine && found.threads == threads && found.ranks == ranks,
-              "machine %d, threads %d, ranks %d", found.machine, found.threads, found.ranks);
+    const uint32_t found = weft_session_compare_inputs(session);
+    const uint32_t wanted = (uint32_t)machine << WEFT_INPUT_MACHINE |
+                            (uint32_t)threads << WEFT_INPUT_THREADS |
+                            (uint32_t)ranks << WEFT_INPUT_RANKS;
+    cr_assert_eq(found, wanted, "%x, not %x", found, wanted);
 }
 
 Test(foreign, an_unknown_origin_never_differs)
 {
     struct weft_session session = foreign_session(3);
     expect_foreign(&session, false, false, false);
-    weft_session_tell_origin(&session, true);
-    weft_session_tell_load(&session);
+    weft_session_tell_inputs(&session, true, false);
     cr_assert_eq(said_lines, 0, "%s", said);
     drop_session(&session);
 }
@@ -78,7 +80,7 @@ Test(foreign, threads_of_the_config_are_compared_everywhere)
     expect_foreign(&session, false, false, false);
     profile.origin.threads = 4;
     expect_foreign(&session, false, true, false);
-    weft_session_tell_origin(&session, false);
+    weft_session_tell_inputs(&session, false, false);
     cr_assert(said_level == WEFT_LOG_WARNING && said_lines == 1 &&
                   strstr(said, "a rank of this config has 3 threads") != NULL &&
                   strstr(said, "and this machine is") == NULL,
@@ -100,7 +102,7 @@ Test(foreign, threads_of_the_machine_are_compared_on_it_alone)
     profile.origin.machine = "another machine, 4 cores";
     expect_foreign(&session, true, false, false);
     for (int runs_here = 0; runs_here < 2; runs_here++) {
-        weft_session_tell_origin(&session, runs_here);
+        weft_session_tell_inputs(&session, runs_here, false);
         cr_assert_eq(said_level, runs_here ? WEFT_LOG_WARNING : WEFT_LOG_INFO);
         cr_assert(strstr(said, "and this machine is") != NULL &&
                       (strstr(said, "Measure with `weft profile`") != NULL) == runs_here,
@@ -114,12 +116,12 @@ Test(foreign, other_ranks_are_told)
     struct weft_session session = foreign_session(1);
     profile.origin.ranks = 1;
     expect_foreign(&session, false, false, true);
-    weft_session_tell_origin(&session, true);
+    weft_session_tell_inputs(&session, true, false);
     cr_assert(said_level == WEFT_LOG_INFO && strstr(said, "with 1 rank, ") != NULL &&
                   strstr(said, "the config has 2") != NULL,
               "%s", said);
     profile.origin.ranks = 8;
-    weft_session_tell_origin(&session, true);
+    weft_session_tell_inputs(&session, true, false);
     cr_assert_not_null(strstr(said, "with 8 ranks, "), "%s", said);
     drop_session(&session);
 }
@@ -128,13 +130,58 @@ Test(foreign, a_load_is_told_from_its_least_on)
 {
     struct weft_session session = foreign_session(1);
     profile.origin.busy_millicores = WEFT_BUSY_MILLICORES - 1;
-    weft_session_tell_load(&session);
+    weft_session_tell_inputs(&session, false, false);
     cr_assert_eq(said_lines, 0, "%s", said);
     profile.origin.busy_millicores = WEFT_BUSY_MILLICORES;
-    weft_session_tell_load(&session);
+    weft_session_tell_inputs(&session, false, false);
     cr_assert(said_level == WEFT_LOG_WARNING && strstr(said, "used 0.1 cores") != NULL, "%s", said);
     profile.origin.busy_millicores = 2340;
-    weft_session_tell_load(&session);
+    weft_session_tell_inputs(&session, false, false);
     cr_assert_not_null(strstr(said, "used 2.3 cores"), "%s", said);
+    drop_session(&session);
+}
+
+/* Each input is told with both values, and all of them in one line. */
+Test(foreign, other_links_precisions_libraries_and_cores_are_told)
+{
+    struct weft_session session = foreign_session(1);
+    char here[WEFT_MACHINE_NAME_BYTES];
+    weft_measure_name_cpu(here);
+    profile.origin.machine = here;
+    profile.origin.threads = 1;
+    profile.origin.cores = 1 << 19;
+    profile.origin.link = "an emulated link of 20.0 us and 1.00 GB/s";
+    profile.origin.precision = "bf16";
+    setenv("WEFT_GEMM", "onednn", 1);
+    static const char *const says[] = {"it could use 524288 cores then and can use",
+                                       "collectives were measured over an emulated link of 20.0 us "
+                                       "and 1.00 GB/s, and this run has "
+                                       "the machine's own link",
+                                       "layers were measured in bf16, and this run computes in f32",
+                                       "products were measured by plain, and WEFT_GEMM is onednn"};
+    weft_session_tell_inputs(&session, false, false);
+    unsetenv("WEFT_GEMM");
+    cr_assert(said_level == WEFT_LOG_WARNING && said_lines == 1, "%d", said_lines);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        cr_assert_not_null(strstr(said, says[i]), "%s: %s", says[i], said);
+    drop_session(&session);
+}
+
+/* A profile of an older program has no link, and its source says whether it was emulated. */
+Test(foreign, an_emulated_link_is_known_by_the_source_too)
+{
+    struct weft_session session = foreign_session(1);
+    profile.source = "measured, emulated link, with analytic norm";
+    cr_assert_eq(weft_session_compare_inputs(&session), 1u << WEFT_INPUT_LINK);
+    session.config->cluster.emulate_link = true;
+    cr_assert_eq(weft_session_compare_inputs(&session), 0);
+    profile.source = "measured";
+    cr_assert_eq(weft_session_compare_inputs(&session), 1u << WEFT_INPUT_LINK);
+    profile.origin.ranks = 4;
+    cr_assert_eq(weft_session_compare_inputs(&session), 1u << WEFT_INPUT_RANKS,
+                 "collectives are analytic");
+    profile.origin.ranks = 0;
+    session.config->cluster.ranks = 1;
+    cr_assert_eq(weft_session_compare_inputs(&session), 0, "one rank has no link");
     drop_session(&session);
 }

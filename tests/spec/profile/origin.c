@@ -3,7 +3,13 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const struct weft_profile_origin origin_of_two = {"A CPU, 2 cores, avx2", 1, 150, 0};
+static const struct weft_profile_origin origin_of_two = {
+    .machine = "A CPU, 2 cores, avx2",
+    .threads = 1,
+    .busy_millicores = 150,
+    .cores = 2,
+    .precision = "bf16",
+    .link = "an emulated link of 20.0 us and 1.00 GB/s"};
 
 Test(profile_origin, differs_by_machine_or_threads)
 {
@@ -27,7 +33,7 @@ static void show_origin(const struct weft_profile_origin *origin, const char *ex
 
 Test(profile_origin, is_shown)
 {
-    const struct weft_profile_origin threads = {NULL, 2, -1, 0};
+    const struct weft_profile_origin threads = {.threads = 2, .busy_millicores = -1};
     show_origin(&origin_of_two, "on A CPU, 2 cores, avx2, with 1 thread a rank");
     show_origin(&threads, "with 2 threads a rank");
     show_origin(&weft_profile_origin_unsaid, "");
@@ -58,6 +64,9 @@ Test(profile_origin, is_read_as_it_is_written)
     weft_json_end_object(&writer);
     cr_assert_eq(read_origin(weft_text_chars(&text), &pool, &back, &err), WEFT_OK, "%s", err.text);
     cr_assert_str_eq(back.machine, origin_of_two.machine);
+    cr_assert_str_eq(back.precision, origin_of_two.precision);
+    cr_assert_str_eq(back.link, origin_of_two.link);
+    cr_assert_eq(back.cores, origin_of_two.cores);
     cr_assert(back.threads == 1 && back.busy_millicores == 150);
     cr_assert_eq(read_origin("{}", &pool, &back, &err), WEFT_OK);
     cr_assert(back.machine == NULL && back.threads == 0 && back.busy_millicores == -1);

@@ -1,5 +1,6 @@
 /* The split of a step's batch: ranks x micro-batch x micro-steps. */
 #include "spec/config_batch.h"
+
 #include "base/checked.h"
 #include "spec/config_parts.h"
 #include "spec/target.h"
@@ -92,14 +93,26 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     return weft_config_hash_inputs(config, err);
 }
 
+/* The least batch that all ranks can share in the asked parts. */
+static int64_t least_batch(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    const int64_t ranks = config->cluster.ranks;
+    const int64_t asked = train->asked.micro_batch > 0  ? train->asked.micro_batch
+                          : train->asked.grad_accum > 0 ? train->asked.grad_accum
+                                                        : 1;
+    int64_t least;
+    return weft_checked_mul(ranks, asked, &least) ? least : ranks;
+}
+
 /* A batch that the ranks cannot share equally. */
 static void refuse_batch(const struct weft_config *config, struct weft_findings *findings)
 {
     const int64_t batch = config->train.batch, ranks = config->cluster.ranks;
-    const int64_t below = batch - batch % ranks;
+    const int64_t least = least_batch(config), below = batch - batch % least;
     weft_findings_add(findings, config->source, batch_path,
                       "%lld samples are no multiple of %lld ranks; try %lld", (long long)batch,
-                      (long long)ranks, (long long)(below > 0 ? below : ranks));
+                      (long long)ranks, (long long)(below > 0 ? below : least));
 }
 
 /* train.micro_batch is auto, and no divisor is a split. */

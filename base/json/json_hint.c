@@ -45,5 +45,8 @@ const char *weft_json_hint(const unsigned char *bytes, size_t length, size_t at)
     if (byte == '\'') return ". JSON writes strings and keys in double quotes";
     if (byte == 'T' || byte == 'F' || (byte == 'N' && behind == 'o'))
         return ". JSON writes true, false and null";
+    const bool is_nan = (byte == 'N' || byte == 'n') && behind == 'a';
+    const bool is_infinity = (byte == 'I' || byte == 'i') && behind == 'n';
+    if (is_nan || is_infinity) return ". JSON has no NaN and no infinity: every number is finite";
     return "";
 }

@@ -6,11 +6,12 @@
 #include "base/text.h"
 #include "runtime/train/token_width.h"
 
-#define UNPACK      "unpack it first"
-#define EXPORT_TEXT "write its text to a file"
-#define EXPORT      "write the column or array of text to a text file"
-#define CONVERT     "convert it first: iconv -f utf-16 -t utf-8"
-#define MAGIC(s)    s, sizeof(s) - 1
+#define UNPACK             "unpack it first"
+#define UNPACK_BY(program) UNPACK " (" program " -d <FILE >TEXT)"
+#define EXPORT_TEXT        "write its text to a file"
+#define EXPORT             "write the column or array of text to a text file"
+#define CONVERT            "convert it first: iconv -f utf-16 -t utf-8 <FILE >TEXT"
+#define MAGIC(s)           s, sizeof(s) - 1
 
 struct weft_corpus_kind {
     size_t at;
@@ -23,14 +24,14 @@ struct weft_corpus_kind {
 static const struct weft_corpus_kind kinds[] = {
     {0, MAGIC("\x93NUMPY"), "a NumPy array (.npy)", NULL},
     {0, MAGIC("PK\3\4"), "a zip archive (.zip, .npz, .pt)", UNPACK},
-    {0, MAGIC("\x1F\x8B"), "compressed by gzip", UNPACK " (gzip -d)"},
-    {0, MAGIC("\x28\xB5\x2F\xFD"), "compressed by zstd", UNPACK " (zstd -d)"},
+    {0, MAGIC("\x1F\x8B"), "compressed by gzip", UNPACK_BY("gzip")},
+    {0, MAGIC("\x28\xB5\x2F\xFD"), "compressed by zstd", UNPACK_BY("zstd")},
     {0,
      MAGIC("\xFD"
            "7zXZ"),
-     "compressed by xz", UNPACK " (xz -d)"},
-    {4, MAGIC("1AY&SY"), "compressed by bzip2", UNPACK " (bzip2 -d)"},
-    {0, MAGIC("\x04\x22\x4D\x18"), "compressed by lz4", UNPACK " (lz4 -d)"},
+     "compressed by xz", UNPACK_BY("xz")},
+    {4, MAGIC("1AY&SY"), "compressed by bzip2", UNPACK_BY("bzip2")},
+    {0, MAGIC("\x04\x22\x4D\x18"), "compressed by lz4", UNPACK_BY("lz4")},
     {0, MAGIC("7z\xBC\xAF\x27\x1C"), "a 7z archive", UNPACK},
     {257, MAGIC("ustar"), "a tar archive", UNPACK},
     {0, MAGIC("PAR1"), "a Parquet table", EXPORT},
@@ -40,8 +41,8 @@ static const struct weft_corpus_kind kinds[] = {
     {0, MAGIC("SQLite format 3"), "an SQLite database", EXPORT},
     {4, MAGIC("\0\0\0\0{\""), "a model file (safetensors)", "give a text"},
     {0, MAGIC("PK\5\6"), "an empty zip archive", "give a text"},
-    {0, MAGIC("\x1F\x9D"), "compressed by compress", UNPACK " (gzip -d)"},
-    {0, MAGIC("LZIP\1"), "compressed by lzip", UNPACK " (lzip -d)"},
+    {0, MAGIC("\x1F\x9D"), "compressed by compress", UNPACK_BY("gzip")},
+    {0, MAGIC("LZIP\1"), "compressed by lzip", UNPACK_BY("lzip")},
     {0, MAGIC("Rar!\x1A\7"), "a rar archive", UNPACK},
     {0, MAGIC("\xFF\xFF\xFF\xFF"), "an Arrow stream", EXPORT},
     {0, MAGIC("FEA1"), "a Feather table", EXPORT},

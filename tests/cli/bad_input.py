@@ -2,6 +2,7 @@
 """Bad input gives one clear error and the right exit code, and leaves no partial files."""
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -36,6 +37,30 @@ def missing_key(weft):
 def mistyped_key(weft):
     path = weft.write("run.json", tiny(train__steps="three"))
     weft.expect(65, "check", path, says=["$.train.steps"])
+
+
+@case
+def numbers_that_are_not_finite_are_refused_in_every_file(weft):
+    """Configs, profiles and plans, at random places, and flags."""
+    config, draw = config_text(weft, tiny(train__clip_norm=0.5)), random.Random(1128)
+    weft.expect(0, "profile", config, "-o", weft.path("profile.json"), "-q")
+    weft.expect(0, "plan", config, "--planner", "greedy", "-o", weft.path("plan.json"))
+    verbs = {"run.json": ["check", "bad"], "plan.json": ["verify", "bad"],
+             "profile.json": ["plan", config, "--planner", "greedy", "--profile", "bad"]}
+    for name, verb in verbs.items():
+        with open(weft.path(name), encoding="utf-8") as file:
+            text = file.read()
+        numbers = [found.span() for found in re.finditer(r"(?<=[\[:, ])-?\d+(?:\.\d+)?(?=[,\]}\n])", text)]
+        for number, says in (("NaN", "no infinity"), ("-Infinity", "no infinity"), ("Infinity", "no infinity"),
+                             ("1e999", "out of range"), ("-1e400", "out of range")):
+            for begin, end in draw.sample(numbers, 4):
+                weft.write("bad", text[:begin] + number + text[end:])
+                line = text.count("\n", 0, begin) + 1
+                weft.expect(65, *verb, says=[f"bad:{line}:", "no infinity" if "I" in number else says])
+    for flags in (["--gap", "nan"], ["--gap", "1e999"], ["--memory-limit", "inf"], ["--time-limit", "nan"],
+                  ["--set", "train.optimizer.lr=Infinity"], ["--set", "train.clip_norm=1e300"]):
+        weft.expect(65, "plan", config, *flags, says=flags[-1].split("=")[-1].replace("1e300", "1e+300"))
+    weft.expect(64, "simulate", weft.path("plan.json"), "--jitter", "nan", says="--jitter nan")
 
 
 @case

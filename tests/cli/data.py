@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Refused data, data of any size, and held-out data with any number of ranks."""
+import bz2
+import gzip
 import json
+import lzma
 import os
 import random
 import re
@@ -114,6 +117,26 @@ def tables_are_refused_until_their_text_is_written_out(weft):
         whole = re.search(r"set train.data to (\{.*\})", err)[1]
         for data in [whole] + ["text"] * (len(lines) > 9):
             weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q", "--set", f"train.data={data}")
+
+
+@case
+def packed_and_converted_texts_are_unpacked_as_it_is_printed(weft):
+    """The names of the files say nothing."""
+    text = PROSE * 300
+    packed = {"gzip": gzip.compress(text.encode()), "bzip2": bz2.compress(text.encode()),
+              "xz": lzma.compress(text.encode()), "iconv": text.encode("utf-16")}
+    for program, data in packed.items():
+        if shutil.which(program) is None:
+            continue
+        path = weft.write(f"{program}.txt", data)
+        config = weft.write("run.json", tiny(train__data=path, train__steps=1, plan__planner="greedy"))
+        _, _, err = weft.run("train", config, "--run", "no", "-q")
+        command = re.search(rf"({program} -.*?)<FILE >TEXT", err)
+        assert command, err
+        subprocess.run(f"{command[1]} <{path} >{weft.path('text')}", shell=True, check=True)
+        with open(weft.path("text"), encoding="utf-8") as file:
+            assert file.read().lstrip("\ufeff") == text, program
+        weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q", "--set", "train.data=text")
 
 
 @case

@@ -75,11 +75,18 @@ class Weft:
         return out
 
 
+def set_default_signals():
+    """Children inherit ignored and blocked signals: of a shell's background job, of nohup, of a supervisor."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
+        if signal.getsignal(number) is not None:  # the C library keeps a few for itself
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 def main(program):
     failures = 0
-    # Background jobs of a shell ignore SIGINT, and those of nohup SIGHUP; children would inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    set_default_signals()
     print(f"1..{len(CASES)}")
     for number, function in enumerate(CASES, 1):
         name = function.__name__.replace("_", " ")

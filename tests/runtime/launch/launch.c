@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "runtime/comm/comm.h"
+#include "tests/signals.h"
 
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \
@@ -529,6 +530,7 @@ static void test_second_request(void)
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "rank") == 0) return run_rank(argv[2]);
+    test_default_signals();
     int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     CHECK(null_fd > 2, "/dev/null");
     test_that_ranks_work();

@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <unistd.h>
 
+#include "tests/signals.h"
+
 static const int64_t second_ns = 1000000000;
 
 static enum weft_stop_answer note(struct weft_stop *stop, int number, int code, int64_t now_ns)
@@ -70,6 +72,7 @@ static void count_signal(int number, siginfo_t *info, void *context)
 
 Test(stop, handlers_leave_what_a_shell_ignores)
 {
+    test_default_signals();
     signal(SIGHUP, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
     weft_stop_handle(count_signal, false);

@@ -62,9 +62,9 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     fi
 }
 
-# The kernels need nvcc. They are built for one GPU architecture; with `all`, for six, which takes ptxas minutes.
+# The kernels need nvcc and a C++ compiler. They are built for one GPU architecture; with `all`, for six, which takes ptxas minutes.
 gpu="-Dgpu=auto"
-if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ]; then gpu="-Dgpu=enabled $kernels_for"; fi
+if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ] && command -v c++ >/dev/null; then gpu="-Dgpu=enabled $kernels_for"; fi
 # shellcheck disable=SC2086
 configure build-check -Dwerror=true -Ddebug=false $gpu || broken="$broken plain(configure)"
 # shellcheck disable=SC2086

@@ -145,6 +145,8 @@ def check_placements(plan, problem, chosen):
             need(at["launch"] >= launched[item["lane"]], "a launch before one ahead of it")
         else:
             need(at["launch"] < at["deadline"] <= item["last"] + 1, "a deadline outside its window")
+        if not item["acquires"] and "for" in problem.said:
+            need(at["launch"] == item["first"], "a reduction that is not launched first")
         launched[item["lane"]] = max(launched[item["lane"]], at["launch"])
         behind = launched[item["lane"]] - (1 if item["may_block"] else 0)
         need(behind < at["deadline"], "a block that is launched too late")
@@ -157,6 +159,31 @@ def check_placements(plan, problem, chosen):
         need(item["acquires"] or at["deadline"] <= due[item["lane"]], "a deadline behind another")
         complete = at["deadline"] + (1 if at["launch"] == at["deadline"] else 0)
         due[item["lane"]] = min(due[item["lane"]], complete)
+
+
+def check_launches(plan, problem):
+    """The rules of `for`."""
+    def is_forward(slot):
+        return slots[slot]["kind"] == "forward"
+
+    slots, n = problem.said["slots"], len(problem.decisions)
+    uses = {item["last"] + 1 for item in problem.items if item["acquires"]}
+    hooks = {s for s, slot in enumerate(slots) if slot["kind"] == "fill" or s in uses}
+    hooks |= {s for s in range(1, len(slots)) if slots[s]["kind"] == "backward" and is_forward(s - 1) and s - 1 in hooks}
+    hooks |= {s for s, slot in enumerate(slots) if is_forward(s) and slot["index"] == 0 and slot["micro"] > 0}
+    reached = [(0, 0)] * len(problem.lanes)
+    for at in plan["placements"]:
+        item = problem.items[at["item"]]
+        if item["acquires"]:
+            last, use = slots[item["last"]], slots[item["last"] + 1]
+            blocks = last["micro"] < use["micro"] or (last["kind"], use["kind"]) == ("forward", "backward")
+            need(at["launch"] in hooks, "a gather where no unit begins")
+            need(not blocks or at["launch"] == at["deadline"], "a gather of an earlier micro-step or forward")
+            place = (at["launch"], n if at["launch"] == at["deadline"] else n + 1)
+        else:
+            place = (at["launch"], n - 1 - item["decision"])
+        need(reached[item["lane"]] <= place, "a launch ahead of its order")
+        reached[item["lane"]] = place
 
 
 def plan_rows(plan, problem, chosen):
@@ -683,6 +710,8 @@ def check(plan, problems=()):
               for decision, name in zip(problem.decisions, plan["strategies"])]
     need(plan["decision_hash"] == hash_of_decisions(plan, problem), "decisions were changed")
     check_placements(plan, problem, chosen)
+    if "for" in problem.said:
+        check_launches(plan, problem)
     rows, prediction = plan_rows(plan, problem, chosen), plan["prediction"]
     need(all(size <= problem.room(row) for row, size in enumerate(rows)), "a row above its limit")
     peak = max(rows[:problem.n_slots])

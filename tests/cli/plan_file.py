@@ -4,12 +4,14 @@ refused by both, or by neither.
 """
 import copy
 import json
+import os
 import random
 import re
 import sys
 
 from configs import tiny
-from plan_checker import Wrong, check, hash_of_decisions, hash_of_problem, Problem
+from plan_checker import (Wrong, check, check_launches, check_placements, hash_of_decisions, hash_of_problem,
+                          Problem)
 from tap import case, main
 
 SHAPES = 9
@@ -84,6 +86,42 @@ def several_periods_are_right_by_the_page(weft):
         assert "proven is" in str(wrong), wrong
     else:
         raise AssertionError("a bound that is too high")
+
+
+def placements_are_right(plan):
+    problem = Problem(json.loads(json.dumps(plan["problem"])))
+    chosen = [[of["name"] for of in decision["strategies"]].index(name)
+              for decision, name in zip(problem.decisions, plan["strategies"])]
+    try:
+        check_placements(plan, problem, chosen)
+        check_launches(plan, problem)
+    except Wrong:
+        return False
+    return True
+
+
+@case
+def plans_for_fsdp2_are_right_by_the_page(weft):
+    """Launches at random are refused by both the page and the program, or by neither."""
+    dice, counts = random.Random(int(os.environ.get("WEFT_TEST_SEED", "1"))), {True: 0, False: 0}
+    for target, micro_steps, factor in (("fsdp2", 1, 1.3), ("fsdp2", 2, 1.2), ("fsdp2-default", 2, 1.5)):
+        config = tiny(cluster__ranks=4, train__grad_accum=micro_steps, cluster__link__intra__bandwidth="0.3GB/s",
+                      plan={"planner": "ilp", "for": target, "work_limit": "100M"})
+        plan = plan_of(weft, config, factor)
+        assert plan["problem"]["for"] == target
+        check(plan)
+        placements = plan["placements"]
+        for _ in range(16):
+            edited, at = copy.deepcopy(plan), dice.randrange(len(placements) - 1)
+            if dice.random() < 0.5:
+                edited["placements"][at:at + 2] = placements[at + 1], placements[at]
+            else:
+                edited["placements"][at]["launch"] += dice.choice([-2, -1, 1, 2])
+            right = placements_are_right(edited)
+            _, _, err = weft.run("verify", weft.write("edited.json", edited))
+            assert right == ("placements[" not in err), (target, at, err)
+            counts[right] += 1
+    assert counts[False] >= 20, counts
 
 
 def offloaded():

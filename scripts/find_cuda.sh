@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the folder of a CUDA toolkit with include/cuda_runtime_api.h: CUDA_HOME, /usr/local/cuda, or the toolkit of the
+# Prints the folder of a CUDA toolkit with the header cuda_runtime_api.h: CUDA_HOME, /usr/local/cuda, or the toolkit of the
 # path's nvcc. Exits with 1 if there is none.
 set -u
 nvcc=$(command -v nvcc || true)

@@ -133,7 +133,8 @@ static void list_files(add_fn *add, struct weft_text *out)
          "model.safetensors, optimizer.safetensors and a manifest with checksums."},
         {"PREFIX/share/weft/configs",
          "Models, clusters and runs to begin with. A run is read by its name too, as gpt2-xl."},
-        {"PREFIX/share/doc/weft/keys.md", "Every key of a config."},
+        {"PREFIX/share/doc/weft", "Pages that messages name as docs/NAME.md, and examples. keys.md "
+                                  "has every key of a config."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         add(out, rows[i][0], rows[i][1]);

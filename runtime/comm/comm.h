@@ -3,7 +3,7 @@
  * Offsets are of the arena and equal on all ranks. A back end is a const table of functions.
  * "local" (ranks of one machine over shared memory) is always built and is the oracle. Sums over
  * ranks are taken in canonical order, in fp32, for every dtype and block: within each node in rank
- * order, then over nodes in node order (docs/numerics.md).
+ * order, then over nodes in node order (ARCHITECTURE.md, invariant 1).
  */
 #ifndef WEFT_RUNTIME_COMM_COMM_H
 #define WEFT_RUNTIME_COMM_COMM_H

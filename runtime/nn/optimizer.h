@@ -1,6 +1,6 @@
 /* Element-wise kernels of optimizers, and the norm for clipping, on the elements that a rank owns.
  * Body and tail of every loop do the same operations, so bits do not depend on the division into
- * slices (docs/numerics.md). */
+ * slices (ARCHITECTURE.md, invariant 1). */
 #ifndef WEFT_RUNTIME_NN_OPTIMIZER_H
 #define WEFT_RUNTIME_NN_OPTIMIZER_H
 

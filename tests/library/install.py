@@ -83,6 +83,38 @@ def everything_is_where_it_belongs(weft):
 
 
 @case
+def pages_that_messages_name_are_installed(weft):
+    """Messages, help and installed pages name docs/NAME.md, examples/ and configs/."""
+    _, root = installed()
+    share = next(root.rglob("bin/weft")).parent.parent / "share"
+    sources = [path for folder in ("base", "spec", "layers", "shard", "memory_model", "problem", "plan", "program",
+                                   "scheduler", "offload", "runtime", "library", "report", "cli")
+               for path in (SOURCE / folder).rglob("*.c")]
+    texts = {path: "".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', re.sub(r"#include.*", "", path.read_text())))
+             for path in sources}
+    pages = list((share / "doc/weft").glob("*.md"))
+    texts.update({page: page.read_text() for page in pages})
+    named = {name: path for path, text in texts.items()
+             for name in re.findall(r"\b((?:docs/[\w-]+\.md|(?:configs|examples)/[\w/.-]*\w))", text)}
+    assert len(named) > 15 and len(pages) > 12, named
+    places = {"docs": share / "doc/weft", "configs": share / "weft/configs", "examples": share / "doc/weft/examples"}
+    missing = {name: path.name for name, path in named.items()
+               if "NAME" not in name and not (places[name.split("/")[0]] / name.split("/", 1)[1]).exists()}
+    assert not missing, missing
+
+
+@case
+def the_alias_product_has_all_that_is_installed(weft):
+    """`make install` builds it alone."""
+    plan = json.loads((BUILD / "meson-info/intro-installed.json").read_text())
+    built = {str(Path(path).relative_to(BUILD)) for path in plan if BUILD in Path(path).parents}
+    inputs = {word for kind in ("query", "inputs")  # direct ones, and theirs
+              for word in run(tool("ninja"), "-C", BUILD, "-t", kind, "product").split()}
+    missing = {path for path in built if path not in inputs and not path.startswith("meson-private/")}
+    assert len(built) > 20 and not missing, missing
+
+
+@case
 def installed_schemas_are_the_program_s(weft):
     pc, root = installed()
     prefix = next(root.rglob("bin/weft")).parent.parent

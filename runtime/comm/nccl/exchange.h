@@ -1,8 +1,8 @@
 /* An exchange is a reduction in rank order, for libraries with another order. Every rank gets the
  * pieces of its slice from all others and sums them itself, in rank order and in fp32. With several
  * nodes it sums within a node first. Then the nodes exchange partial sums in fp32, and the final
- * sum is rounded once (docs/numerics.md). The result is a list of steps with offsets, independent
- * of NCCL and GPUs.
+ * sum is rounded once (runtime/comm/comm.h). The result is a list of steps with offsets,
+ * independent of NCCL and GPUs.
  *
  * Received pieces need extra memory, the scratch. A slice with pieces too large for the scratch is
  * reduced part by part. */

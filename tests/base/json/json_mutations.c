@@ -2,7 +2,7 @@
  * what it says yes to is written back to something that reads the same. Without arguments it tries
  * a fixed set of mutations. With libFuzzer, by hand:
  *   clang -g -fsanitize=fuzzer,address,undefined -DWEFT_FUZZ -D_POSIX_C_SOURCE=200809L -I. \
- *     tests/base/json/json_mutations.c base/[a-z]*.c -lm -o /tmp/fuzz-json */
+ *     tests/base/json/json_mutations.c $(find base -name '*.c') -lm -o fuzz-json */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

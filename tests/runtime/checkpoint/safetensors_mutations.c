@@ -3,7 +3,7 @@
  * mutations. With libFuzzer, by hand:
  *   clang -g -fsanitize=fuzzer,address,undefined -DWEFT_FUZZ -D_POSIX_C_SOURCE=200809L -I. \
  *     tests/runtime/checkpoint/safetensors_mutations.c runtime/checkpoint/safetensors*.c \
- *     base/[a-z]*.c -lm -o fuzz-safetensors */
+ *     $(find base -name '*.c') -lm -o fuzz-safetensors */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -28,9 +28,9 @@ def intervals(arguments, steps):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             for line in process.stdout:
                 now, said = time.monotonic(), json.loads(line)
-                if "saved_step" in said and "fingerprint" not in said:
+                if said["kind"] == "checkpoint":
                     saves.append(said)
-                elif "loss" in said:
+                elif said["kind"] == "step":
                     seconds += [] if before is None else [now - before]
                     before = now
         if process.returncode != 0:

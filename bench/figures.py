@@ -43,7 +43,7 @@ def run_config(model, ranks, batch, seq, steps, bandwidth=None, alpha="30us"):
         "version": 1, "model": model, "cluster": {"ranks": ranks, "threads": 1},
         "train": {"steps": steps, "micro_batch": batch, "seq_len": seq, "seed": 1, "data": DATA,
                   "optimizer": {"type": "adamw", "lr": 3e-4}, "clip_norm": 1.0,
-                  "checkpoint": {"at_end": False}},  # several runs use one directory
+                  "checkpoint": {"at_end": False}},
         "plan": {"planner": "ilp", "work_limit": "10G"}}
     if bandwidth:
         config["cluster"]["emulate"] = True
@@ -79,7 +79,7 @@ class Weft:
         return path, json.loads(said)
 
     def train(self, config, profile, plan, planner, *flags):
-        run = self.directory / f"run-{planner}"
+        run = Path(tempfile.mkdtemp(prefix=planner, dir=self.directory)) / "run"  # no run may start over another
         self.call("train", config, "--set", f"cluster.profile={profile}", "--planner", planner,
                   "--plan", plan, "--run", run, "-q", *flags)
         return json.loads((run / "result.json").read_text())
@@ -339,4 +339,5 @@ def main():
             figures[name](Weft(program, directory))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -42,8 +42,8 @@ def weft_config(directory, model, precision, batch, seq_len, steps, clip):
 
 
 def weft_steps(program, config, directory, gemm=None):
-    """Returns the milliseconds of a run's steps, without the first."""
-    run = Path(directory) / "run"
+    """Returns the milliseconds of a run's steps, without the first. Each run has a directory of its own."""
+    run = Path(tempfile.mkdtemp(dir=directory)) / "run"
     environment = dict(os.environ, WEFT_GEMM=gemm) if gemm else None
     done = subprocess.run([program, "train", config, "--run", run, "-q"], capture_output=True,
                           text=True, check=False, env=environment)
@@ -199,4 +199,5 @@ def main():
         peers[name](arguments)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -117,7 +117,7 @@ def main():
     parser.add_argument("--after-environment", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--times", type=int, default=1)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("builds-plans"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     builds = [Build(options.after, "after", options.after_environment)]

@@ -105,8 +105,8 @@ def main():
                     slower += 1
                     print(f"seed {seed}, {share}: ilp {said['step_ns']} ns, rule {rule_ns} ns")
             rows.append([f"{share}", f"{len(found)}", f"{len(costs)}",
-                         *(f"{100 * at(costs, place):.2f} %" for place in (0.5, 0.95)),
-                         *(f"{100 * at(bounds, place):.2f} %" for place in (0.5, 0.95))])
+                         *(f"{100 * at(values, place):.2f} %" if values else "-"
+                           for values in (costs, bounds) for place in (0.5, 0.95))])
             print("|", " | ".join(rows[-1]), "|", flush=True)
     print(f"gap to the target's own bound: median {100 * statistics.median(own_gap):.3f} %, 95th percentile "
           f"{100 * at(own_gap, 0.95):.2f} %; {above} above the limit as FSDP2 runs them; {slower} slower than the rule")

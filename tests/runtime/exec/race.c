@@ -5,10 +5,11 @@
  * bits. */
 #include <stdio.h>
 
+#include "tests/effort.h"
 #include "tests/runtime/comm/threads.h"
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = 3, RANDOM_PLANS = 4 };
+enum { STEPS = 3 };
 
 struct task {
     const struct job *job;
@@ -51,7 +52,8 @@ static void check_ranks(int32_t ranks)
     struct job job;
     struct weft_hash first = {0};
     job_open(&job, "configs/runs/gpt-odd.json", overrides);
-    for (int32_t plan = 0; plan < WEFT_POLICY_COUNT + RANDOM_PLANS; plan++) {
+    const int64_t random_plans = TEST_CASES_OF(4, 4, 1);
+    for (int32_t plan = 0; plan < WEFT_POLICY_COUNT + random_plans; plan++) {
         struct task task = {.job = &job};
         if (plan < WEFT_POLICY_COUNT) {
             job_plan_policy(&job, (enum weft_policy)plan, plan % 2 == 0);

@@ -3,7 +3,7 @@
 #   make          build into build/
 #   make demo     build the program alone, then run `weft demo`
 #   make install  build and install the product, without tests (PREFIX of `meson setup`: /usr/local)
-#   make check    build and run the tests (plain, ASan+UBSan, TSan); check-all: every variant of them
+#   make check    build and run the tests (plain, ASan+UBSan, TSan, some mutants); check-all: every variant of them
 #   make bench    re-create the figures of bench/ (minutes; leave the machine alone meanwhile)
 #   make format   clang-format over the sources
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan. It also builds the
-# product without a GPU part, by clang if there is one. Suite `plain` never runs under sanitizers, because it compares
-# text or bits. `all` adds suites `repeats` and `race` under ASan, suite `thorough` to the plain tests, and all cases
-# of the longest tests: other tests and cases cover the same code. The end lists the slowest tests, skipped tests
-# with reasons, failures, and one line that counts.
-# After a green run build-check/passed holds the tested commit.
+# Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan, and then quick
+# mutants for two minutes (tests/mutants/mutants.py). Suite `plain` never runs under sanitizers, because it compares
+# text or bits. `all`, nightly or by hand, adds suites `repeats` and `race` under ASan, suite `thorough` to the plain
+# tests, all cases of the longest tests, all mutants, and a build of the product without a GPU part, by clang if there
+# is one. The end lists the slowest tests, skipped tests with reasons, failures, seconds, and one line that counts.
+# After a green run build-check/passed holds the tested commit; after `all`, build-check/passed-all also its date.
 set -u
 cd "$(dirname "$0")/.."
 rm -f build-check/passed
@@ -23,9 +23,18 @@ export WEFT_TEST_SEED
 logs=""
 broken=""
 took=""
+cpu_file=$(mktemp)
+trap 'rm -f "$cpu_file"' EXIT
 # Many tests wait for processes and clocks more than they compute.
 at_once=$(($(nproc) * 2))
 begun=$(date +%s)
+
+# Sets cpu to the CPU seconds of all ended children. A busy machine changes them less than the clock's.
+count_cpu() {
+    times >"$cpu_file"
+    cpu=$(awk 'NR == 2 { gsub(/s/, ""); split($1, u, "m"); split($2, s, "m")
+        printf "%d", 60 * (u[1] + s[1]) + u[2] + s[2] }' "$cpu_file")
+}
 
 configure() { # directory, meson options...
     directory=$1
@@ -43,6 +52,8 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     shift 3
     echo "== $name"
     started=$(date +%s)
+    count_cpu
+    started_cpu=$cpu
     # $targets is a list of words.
     # shellcheck disable=SC2086
     if ! ninja -C "$directory" $targets >"$directory.log" 2>&1; then
@@ -51,10 +62,13 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
         return
     fi
     built=$(date +%s)
+    count_cpu
+    built_cpu=$cpu
     rm -f "$directory/meson-logs/testlog.json"
     meson test -C "$directory" --no-rebuild --list "$@" >"$directory/tests-expected"
     meson test -C "$directory" --no-rebuild --num-processes "$at_once" --print-errorlogs "$@" || true
-    took="$took $name $((built - started))+$(($(date +%s) - built)),"
+    count_cpu
+    took="$took $name $((built - started))+$(($(date +%s) - built)) (CPU $((built_cpu - started_cpu))+$((cpu - built_cpu))),"
     if [ -f "$directory/meson-logs/testlog.json" ]; then
         logs="$logs $name=$directory"
     else
@@ -62,6 +76,8 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     fi
 }
 
+# A killed run of mutants may have left a file changed.
+python3 tests/mutants/mutants.py --restore build-check
 # The kernels need nvcc and a C++ compiler. They are built for one GPU architecture; with `all`, for six, which takes ptxas minutes.
 gpu="-Dgpu=auto"
 if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ] && command -v c++ >/dev/null; then gpu="-Dgpu=enabled $kernels_for"; fi
@@ -84,12 +100,28 @@ configure build-tsan $sanitized -Db_sanitize=thread ||
 export TSAN_OPTIONS=halt_on_error=1
 races=$(python3 scripts/test_programs.py build-tsan race) || broken="$broken tsan(tests)"
 run_suites tsan build-tsan "$races" -t 8 --suite race
-# clang's warnings do not depend on its optimisations, and without them it compiles in a third of the time.
-compiler=$(command -v clang || echo "${CC:-gcc}")
-CC=$compiler configure build-no-gpu -Doptimization=0 -Ddebug=false -Dwerror=true -Dgpu=disabled ||
-    broken="$broken no-gpu(configure)"
-run_suites no-gpu build-no-gpu "program library/libweft.a library/libweft.so.0.1.0" --suite style
-[ "${compiler##*/}" = clang ] || logs="$logs skipped=clang:not-installed"
-echo "$(($(date +%s) - begun)) s in all; seconds of build+tests:${took%,}"
+if [ "${1:-}" = all ]; then
+    # clang's warnings do not depend on its optimisations, and without them it compiles in a third of the time.
+    compiler=$(command -v clang || echo "${CC:-gcc}")
+    CC=$compiler configure build-no-gpu -Doptimization=0 -Ddebug=false -Dwerror=true -Dgpu=disabled ||
+        broken="$broken no-gpu(configure)"
+    run_suites no-gpu build-no-gpu "program library/libweft.a library/libweft.so.0.1.0" --suite style
+    [ "${compiler##*/}" = clang ] || logs="$logs skipped=clang:not-installed"
+fi
+# Mutants change files of this tree for moments, so they come last, and only if build-check's tests ran.
+echo "== mutants"
+started=$(date +%s)
+count_cpu
+started_cpu=$cpu
+some="--seconds 120 --seed $WEFT_TEST_SEED"
+[ "${1:-}" = all ] && some=""
+# shellcheck disable=SC2086
+python3 tests/mutants/mutants.py --build build-check $some || broken="$broken mutants"
+count_cpu
+took="$took mutants $(($(date +%s) - started)) (CPU $((cpu - started_cpu))),"
+count_cpu
+echo "$(($(date +%s) - begun)) s in all (CPU $cpu); seconds of build+tests:${took%,}"
 python3 scripts/count_tests.py "$broken" $logs || exit 1
 git rev-parse HEAD >build-check/passed 2>/dev/null || rm -f build-check/passed
+[ "${1:-}" != all ] || echo "$(date -u +%F) $(cat build-check/passed 2>/dev/null)" >build-check/passed-all
+[ ! -f build-check/passed-all ] || echo "last green check-all: $(cat build-check/passed-all)"

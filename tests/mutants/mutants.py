@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Changes one line at a time and sees whether the test that must notice it does.
 
-    tests/mutants/mutants.py [NAME...] [--sample K [--seed S]] [--work DIR] [-j N]
+    tests/mutants/mutants.py [NAME...] [--sample K] [--seed S] [--work DIR | --build BUILD [--seconds S]] [-j N]
+    tests/mutants/mutants.py --restore BUILD
     tests/mutants/mutants.py --check [BUILD [--no-gpu]]
 
 mutants.txt lists the changes ("mutants"), by file:
@@ -18,7 +19,10 @@ file, and the text that takes its place. Text of several lines has a sign on eac
 name or a pattern (`exec_*`); --sample takes K of them at random.
 
 The tree is copied to DIR (build-mutants unless said), changed there and built in DIR/build, which stay
-for the next time; of each mutant only the program that its test runs is built. A test must
+for the next time. With --build, BUILD is used after its tests: the file is changed in place for the time
+of a mutant, and BUILD/mutant-changed keeps its text until it is restored; --restore does so after a kill.
+Each mutant builds only the program that its test runs. --seconds takes mutants of quick tests, in an
+order drawn from the seed, until the time is over. A test must
 pass before anything is changed, else nothing it says of a mutant counts. Every mutant is killed (the
 test failed, or ran ten times as long as it should), alive (it passed) or not applicable (it cannot be
 run here). The last line counts. Exit 1 if any is alive, 2 if the list is wrong: a text that stands
@@ -43,6 +47,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.txt")
 HEAD = re.compile(r"(\w+): ([\w-]+)(?: (\S+))?")
 BUILD, SKIPPED = "build", 77
+JOURNAL = "mutant-changed"
+QUICK_SECONDS = 5
 OF_GPU = re.compile(r"emulation(-|$)")  # not in a build without CUDA
 
 
@@ -150,17 +156,45 @@ def has_nvcc():
     return home != "" and os.access(Path(home.strip()) / "bin/nvcc", os.X_OK)
 
 
-class Bench:
-    """The copy of the tree, its build, and the results of its tests."""
+def set_up_copy(tree, build):
+    tree.mkdir(parents=True, exist_ok=True)
+    copy_tree(tree)
+    if not (build / "build.ninja").is_file():
+        subprocess.run(["meson", "setup", str(build), str(tree), "--buildtype=release",
+                        f"-Dgpu={'enabled' if has_nvcc() else 'auto'}"],
+                       check=True, stdout=subprocess.DEVNULL)
 
-    def __init__(self, work, jobs):
-        self.tree, self.build, self.jobs = work, work / BUILD, jobs
-        self.tree.mkdir(parents=True, exist_ok=True)
-        copy_tree(self.tree)
-        if not (self.build / "build.ninja").is_file():
-            subprocess.run(["meson", "setup", str(self.build), str(self.tree),
-                            "--buildtype=release", f"-Dgpu={'enabled' if has_nvcc() else 'auto'}"],
-                           check=True, stdout=subprocess.DEVNULL)
+
+def restore(build):
+    """Writes back a file that a killed run has left changed."""
+    journal = build / JOURNAL
+    if journal.is_file():
+        kept = json.loads(journal.read_text(encoding="utf-8"))
+        path = ROOT / kept["file"]
+        if path.read_text(encoding="utf-8") == kept["changed"]:
+            path.write_text(kept["text"], encoding="utf-8")
+            print(f"restored {kept['file']} from {kept['mutant']}", flush=True)
+        journal.unlink()
+
+
+def seconds_of_tests(build):
+    """Returns {test: seconds} of the tests that passed, by meson's log; {} without one."""
+    log = build / "meson-logs/testlog.json"
+    lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
+    return {test["name"].split(" / ", 1)[-1]: test["duration"] for test in map(json.loads, lines)
+            if test["result"] == "OK" and "duration" in test}
+
+
+class Bench:
+    """A tree, its build, and the results of its tests. `build` None: a copy of the tree below `work`."""
+
+    def __init__(self, work, build, jobs):
+        self.tree, self.build, self.jobs = (ROOT if build else work), build or work / BUILD, jobs
+        self.logged = seconds_of_tests(build) if build else {}
+        if build:
+            restore(build)
+        else:
+            set_up_copy(self.tree, self.build)
         subprocess.run(["ninja", "-C", str(self.build), "build.ninja"], check=True,
                        stdout=subprocess.DEVNULL)
         self.tests = {test["name"]: test for test in tests_of(self.build)}
@@ -168,6 +202,7 @@ class Bench:
         self.targets = {target["id"]: target["filename"] for target in json.loads(told)}
         self.outputs = {os.path.relpath(name, self.build)
                         for names in self.targets.values() for name in names}
+        self.patience_s = 60
         self.usual = {}  # by test and cases: seconds unchanged, None where it cannot be run
 
     def make(self, test):
@@ -205,6 +240,8 @@ class Bench:
             if OF_GPU.match(mutant.test) and not has_nvcc():
                 return None
             raise Wrong(f"{mutant.where()}: there is no test {mutant.test}")
+        if not mutant.cases and mutant.test in self.logged:
+            return self.logged[mutant.test]  # a skipped test is not in the log of passed ones
         if mutant.what() not in self.usual:
             test = self.tests[mutant.test]
             fault = self.make(test)
@@ -230,22 +267,41 @@ class Bench:
         path = self.tree / mutant.file
         text = path.read_text(encoding="utf-8")
         changed = mutant.apply(text)
+        journal = self.build / JOURNAL
+        journal.write_text(json.dumps({"file": mutant.file, "mutant": mutant.name, "text": text, "changed": changed}),
+                           encoding="utf-8")
         try:
             path.write_text(changed, encoding="utf-8")
             fault = self.make(self.tests[mutant.test])
             if fault:
                 raise Wrong(f"{mutant.where()}: does not compile:\n{fault[-2000:]}")
-            code, _ = self.run(mutant, 60 + 10 * usual)
+            code, _ = self.run(mutant, self.patience_s + 10 * usual)
         finally:
             path.write_text(text, encoding="utf-8")
+            journal.unlink()
         return "killed" if code != 0 else "alive"
+
+
+def is_quick(mutant, bench):
+    """True for cases of a program, and for a test that passed in QUICK_SECONDS."""
+    return mutant.test in bench.logged and (mutant.cases is not None or bench.logged[mutant.test] <= QUICK_SECONDS)
 
 
 def judge_all(mutants, options):
     counts = {"killed": 0, "alive": 0, "not applicable": 0, "wrong": 0}
-    bench = Bench(options.work.resolve(), options.jobs)
+    bench = Bench(options.work.resolve(), options.build and options.build.resolve(), options.jobs)
+    end, known = None, len(mutants)
+    if options.seconds is not None:
+        end = time.monotonic() + options.seconds
+        bench.patience_s = 10
+        mutants = [mutant for mutant in mutants if is_quick(mutant, bench)]
+        random.Random(options.seed).shuffle(mutants)
+    done = 0
     for mutant in mutants:
         begun = time.monotonic()
+        if end is not None and begun >= end:
+            break
+        done += 1
         try:
             verdict = bench.judge(mutant)
         except (Wrong, OSError) as fault:
@@ -256,7 +312,11 @@ def judge_all(mutants, options):
               flush=True)
     rest = "".join(f", {counts[kind]} {kind}" for kind in ("not applicable", "wrong")
                    if counts[kind])
-    print(f"{len(mutants)} mutants, {counts['killed']} killed, {counts['alive']} alive{rest}")
+    of = f" of {len(mutants)} quick and {known} in all" if end is not None else ""
+    print(f"{done} mutants{of}, {counts['killed']} killed, {counts['alive']} alive{rest}")
+    if end is not None and mutants and counts["killed"] == 0:
+        print("no mutant was killed", file=sys.stderr)
+        return 2
     return 2 if counts["wrong"] else 1 if counts["alive"] else 0
 
 
@@ -266,13 +326,22 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--sample", type=int, metavar="K")
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--build", type=Path, metavar="BUILD")
+    parser.add_argument("--seconds", type=float, metavar="S")
+    parser.add_argument("--restore", type=Path, metavar="BUILD")
     parser.add_argument("--work", type=Path, default=ROOT / "build-mutants")
     parser.add_argument("-j", dest="jobs", type=int, default=2)
     parser.add_argument("--check", nargs="?", const="", metavar="BUILD")
     parser.add_argument("--no-gpu", action="store_true")
     options = parser.parse_args()
+    if options.seconds is not None and not options.build:
+        parser.error("--seconds needs --build, with the log of its tests")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
+        if options.restore:
+            restore(options.restore.resolve())
+            sys.exit(0)
         mutants = read_list()
         if options.check is None:
             sys.exit(judge_all(choose(mutants, options), options))

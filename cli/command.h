@@ -49,6 +49,7 @@ struct weft_cli {
     enum weft_color color;                     /* --color */
     struct weft_cli_ending *ending;            /* never NULL */
     bool *emitted;                             /* set once stdout has output; never NULL */
+    bool *noted;                               /* set once a model's notes are told; never NULL */
     struct weft_solver_process *solver;        /* for all sessions; never NULL */
     const char *memory_limit;                  /* --memory-limit */
     const char *planner;
@@ -119,8 +120,8 @@ void weft_command_add_usage(const struct weft_command *command, struct weft_text
 /* All verbs in the order of `weft help`, hidden ones last; NULL at the end. */
 extern const struct weft_command *const weft_commands[];
 
-/* Fills *cli from argv, except `emitted` and `solver`. WEFT_E_USAGE names a bad flag and the
- * nearest valid one. After an error json is still set if argv has --json anywhere. */
+/* Fills *cli from argv, except `emitted`, `noted` and `solver`. WEFT_E_USAGE names a bad flag and
+ * the nearest valid one. After an error json is still set if argv has --json anywhere. */
 WEFT_MUST_USE enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
                                               const struct weft_command **command,
                                               struct weft_error *err);

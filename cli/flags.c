@@ -41,10 +41,11 @@ const struct weft_flag weft_flags[] = {
     {"--profile", NULL, WEFT_FLAG_TEXT, false, AT(profile), NULL, "FILE",
      "times and base memory that `weft profile` measured (cluster.profile)"},
     {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE",
-     "the model: a file of layers, or Hugging Face's config.json of gpt2, llama, mistral, "
-     "mixtral or qwen2"},
+     "the model: a file of layers, or Hugging Face's config.json, or its folder, of gpt2, llama, "
+     "mistral, mixtral or qwen2"},
     {"--hf", NULL, WEFT_FLAG_TEXT, false, AT(hf), NULL, "FILE",
-     "Hugging Face's config.json instead of CONFIG: 1 x 2048 tokens a rank, bf16, AdamW; --set "
+     "Hugging Face's config.json, or its folder, instead of CONFIG: 1 x 2048 tokens a rank, bf16, "
+     "AdamW; --set "
      "changes that"},
     {"--plan", NULL, WEFT_FLAG_TEXT, false, AT(plan), NULL, "FILE",
      "the plan to run, instead of making one"},

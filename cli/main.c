@@ -159,12 +159,13 @@ static enum weft_status start_command(const struct weft_cli *cli,
 
 int main(int argc, char **argv)
 {
-    static bool emitted;
+    static bool emitted, noted;
     static struct weft_solver_process solver;
     static struct weft_cli_progress progress;
     static struct weft_layer_files layers;
     static struct weft_cli_ending ending;
-    static struct weft_cli cli = {.ending = &ending, .emitted = &emitted, .solver = &solver};
+    static struct weft_cli cli = {
+        .ending = &ending, .emitted = &emitted, .noted = &noted, .solver = &solver};
     static struct weft_error err;
     const struct weft_command *command = NULL;
     weft_affinity_restore();

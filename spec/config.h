@@ -129,7 +129,7 @@ struct weft_plan_options {
 
 struct weft_config {
     struct weft_pool pool;
-    const char *source;            /* the config's file */
+    const char *source, *notes;    /* the config's file; lines for the user, "": none */
     bool limit_given;              /* an override gave cluster.memory_limit */
     bool split_given, order_given; /* so a key of the split; train.reduce or train.group */
     struct {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "spec/config_parts.h"
-#include "spec/hub_model.h"
 
 /* `path` relative to `directory` ("" or ".": the working directory). The pool owns it; NULL without
  * memory. */
@@ -30,6 +29,20 @@ char *weft_path_absolute(struct weft_pool *pool, const char *directory, const ch
     return join_path(pool, working, joined);
 }
 
+/* The path of a section's file. A model's may be a folder of Hugging Face. NULL without memory. */
+static char *find_file(struct weft_pool *pool, const char *directory, const char *name,
+                       const char *file)
+{
+    struct weft_text text;
+    char *path = join_path(pool, directory, file);
+    if (path == NULL || strcmp(name, "model") != 0) return path;
+    weft_text_init(&text);
+    weft_hub_model_path(path, &text);
+    path = weft_text_ok(&text) ? weft_pool_string(pool, weft_text_chars(&text)) : NULL;
+    weft_text_finish(&text);
+    return path;
+}
+
 /* Finds the section's object: in a file that the run names, or in the run. */
 static enum weft_status load_section(const struct weft_config_input *input, const char *name,
                                      const struct weft_section *run, struct weft_pool *pool,
@@ -42,7 +55,7 @@ static enum weft_status load_section(const struct weft_config_input *input, cons
     if (out->path == NULL) return weft_fail_memory(err, "a config");
     if (!weft_json_string(value, &file)) return WEFT_OK;
     struct weft_error error = {0};
-    char *path = join_path(pool, input->directory, file);
+    char *path = find_file(pool, input->directory, name, file);
     if (path == NULL) return weft_fail_memory(err, "a config");
     enum weft_status status = weft_json_read(path, &out->written, &error);
     if (status != WEFT_OK)
@@ -50,13 +63,14 @@ static enum weft_status load_section(const struct weft_config_input *input, cons
     out->source = path;
     out->path = "$";
     if (strcmp(name, "model") == 0 && weft_hub_model_is(weft_json_root(out->written)))
-        return weft_hub_model_convert(path, &out->written, err);
+        return weft_hub_model_convert(path, out->written, pool, &out->hub, err);
     return WEFT_OK;
 }
 
 static const struct weft_json *document_of(const struct weft_section *section)
 {
-    return section->edited != NULL ? section->edited : section->written;
+    if (section->edited != NULL) return section->edited;
+    return section->hub.section != NULL ? section->hub.section : section->written;
 }
 
 static enum weft_status apply_one(const struct weft_override *override, int from,
@@ -142,6 +156,7 @@ void weft_sections_finish(struct weft_sections *sections)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         weft_json_destroy(all[i]->written);
         weft_json_destroy(all[i]->edited);
+        weft_json_destroy(all[i]->hub.section);
     }
     *sections = (struct weft_sections){0};
 }

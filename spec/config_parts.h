@@ -6,6 +6,7 @@
 #include "base/json/json.h"
 #include "spec/config.h"
 #include "spec/field.h"
+#include "spec/hub_model.h"
 #include "spec/kind.h"
 
 /* A JSON object with its place, for findings: ("run.json", "$.model") or ("gpt2.json", "$"). */
@@ -14,6 +15,8 @@ struct weft_section {
     const struct weft_json_value *root; /* with overrides; NULL: neither object nor path */
     struct weft_json *written; /* the file without overrides; NULL: it is in the run's file */
     struct weft_json *edited;  /* with overrides; NULL: none */
+    struct weft_hub_model hub; /* of a converted file: hub.section is the section, and `written`
+                                  what the user wrote */
 };
 
 struct weft_sections {

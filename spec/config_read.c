@@ -310,8 +310,22 @@ static bool is_set(const struct weft_config_input *input, const char *key)
 static void add_file(struct weft_findings *findings, const struct weft_section *section)
 {
     if (section->written == NULL) return;
-    findings->files[findings->n_files++] =
-        (struct weft_findings_file){section->source, section->written};
+    findings->files[findings->n_files++] = (struct weft_findings_file){
+        section->source, section->written, section->hub.renames, section->hub.n_renames};
+}
+
+/* Keeps the notes of a converted model, and refuses sequences longer than its window. */
+static void take_hub(const struct weft_section *section, struct weft_config *config,
+                     struct weft_findings *findings)
+{
+    const struct weft_hub_model *hub = &section->hub;
+    config->notes = hub->notes != NULL ? hub->notes : "";
+    if (hub->window == 0 || config->train.seq_len <= hub->window) return;
+    weft_findings_add(findings, section->source, hub->window_path,
+                      "is %lld, and train.seq_len is %lld: no layer of Weft has a window. Take "
+                      "sequences of at most %lld tokens, or a model without a window",
+                      (long long)hub->window, (long long)config->train.seq_len,
+                      (long long)hub->window);
 }
 
 static enum weft_status decode_sections(const struct weft_sections *sections,
@@ -348,6 +362,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
         weft_layers_decode(&sections->model, input->kinds, &config->pool, &layers, &n_layers,
                            &findings);
     }
+    take_hub(&sections->model, config, &findings);
     weft_config_check_tiers(&sections->run, &sections->cluster, config, &findings);
     check_delay(&sections->run, config, &findings);
     if (findings.count == 0) check_across(&sections->run, config, &findings);

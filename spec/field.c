@@ -50,16 +50,36 @@ static const char *override_of(const struct weft_findings *findings, const char 
     return NULL;
 }
 
+/* The file of that source; NULL for other sources. */
+static const struct weft_findings_file *file_of(const struct weft_findings *findings,
+                                                const char *source)
+{
+    for (int32_t i = 0; i < findings->n_files; i++)
+        if (strcmp(findings->files[i].source, source) == 0) return &findings->files[i];
+    return NULL;
+}
+
+/* The path of the user's key. Other paths within a converted document are its beginning. */
+static const char *written_path(const struct weft_findings_file *file, const char *path)
+{
+    for (int32_t i = 0; i < file->n_renames; i++)
+        if (strcmp(file->renames[i].path, path) == 0) return file->renames[i].written;
+    return file->n_renames > 0 && strncmp(path, "$.layers", 8) == 0 ? "$" : path;
+}
+
+/* Appends "source:line:column: path". */
 static void add_place(const struct weft_findings *findings, const char *source, const char *path,
                       struct weft_text *line)
 {
     size_t at_line, at_column;
-    for (int32_t i = 0; i < findings->n_files; i++) {
-        if (strcmp(findings->files[i].source, source) != 0) continue;
-        weft_json_place(findings->files[i].written, path, &at_line, &at_column);
+    const struct weft_findings_file *file = file_of(findings, source);
+    if (file != NULL) path = written_path(file, path);
+    weft_text_add(line, source);
+    if (file != NULL) {
+        weft_json_place(file->written, path, &at_line, &at_column);
         weft_text_addf(line, ":%zu:%zu", at_line, at_column);
-        return;
     }
+    weft_text_addf(line, ": %s", path);
 }
 
 void weft_findings_add(struct weft_findings *findings, const char *source, const char *path,
@@ -73,9 +93,11 @@ void weft_findings_add(struct weft_findings *findings, const char *source, const
     const char *given = override_of(findings, path);
     struct weft_text line;
     weft_text_init(&line);
-    weft_text_add(&line, source);
-    if (given == NULL) add_place(findings, source, path, &line);
-    weft_text_addf(&line, ": %s: %s", path, what);
+    if (given == NULL)
+        add_place(findings, source, path, &line);
+    else
+        weft_text_addf(&line, "%s: %s", source, path);
+    weft_text_addf(&line, ": %s", what);
     if (given != NULL) weft_text_addf(&line, " (%.200s was given)", given);
     /* A finding quotes untrusted text, and stays on one line. */
     weft_text_add_shown(&findings->text, weft_text_chars(&line), line.length, WEFT_SHOWN_LINE);

@@ -58,6 +58,11 @@ struct weft_field_table {
     size_t n_fields;
 };
 
+/* A path in a converted document, and the path in the user's file in its place. */
+struct weft_findings_rename {
+    const char *path, *written;
+};
+
 /* All faults of a file. Each line is source:line:column: $.path: the fault; valid values. For a
  * value from an override, the override replaces the place. */
 struct weft_findings {
@@ -65,8 +70,10 @@ struct weft_findings {
     int32_t count;
     struct weft_findings_file {
         const char *source;
-        const struct weft_json *written; /* before overrides */
-    } files[3];                          /* other sources have no lines; borrowed */
+        const struct weft_json *written;            /* before overrides */
+        const struct weft_findings_rename *renames; /* of a converted document; or NULL */
+        int32_t n_renames;
+    } files[3]; /* other sources have no lines; borrowed */
     int32_t n_files;
     const char *const *overrides; /* [n_overrides] "key=value", borrowed; NULL for none */
     int32_t n_overrides;

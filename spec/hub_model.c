@@ -1,105 +1,40 @@
 #include "spec/hub_model.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "spec/field.h"
+#include "spec/hub/values.h"
+#include "spec/kind.h"
 
-/* A size of the model: the key of the source, and the key of the block's layer (NULL: of no block).
- * A missing or null size has the default of transformers; 0: none. */
-enum hub_size { HIDDEN, HEADS, KV_HEADS, FFN, EXPERTS, ACTIVE, LAYERS, VOCAB, POSITIONS, N_SIZES };
-static const char *const block_keys[N_SIZES] = {
-    "hidden", "heads", "kv_heads", "ffn", "experts", "active_experts", NULL, NULL, NULL};
+/* Key of the block's layer for a size; NULL: of no block. */
+static const char *const block_keys[WEFT_HUB_SIZES] = {
+    [WEFT_HUB_HIDDEN] = "hidden",     [WEFT_HUB_HEADS] = "heads",
+    [WEFT_HUB_KV_HEADS] = "kv_heads", [WEFT_HUB_FFN] = "ffn",
+    [WEFT_HUB_EXPERTS] = "experts",   [WEFT_HUB_ACTIVE] = "active_experts"};
 
-/* A key of the source that must have this value. If it is missing, transformers takes the same
- * value, unless it must be written. */
-struct hub_demand {
-    const char *key, *value; /* JSON; "": a number that equals hidden / heads */
-    bool is_written;
+enum { N_CHANGES = WEFT_HUB_COMPUTATION };
+
+/* A conversion. */
+struct hub_reading {
+    const char *source;
+    const struct weft_json *document;
+    const struct weft_json_value *root;
+    const struct weft_hub_family *family;
+    int64_t sizes[WEFT_HUB_SIZES];    /* 0 where the family has none */
+    const char *keys[WEFT_HUB_SIZES]; /* as the user wrote them */
+    int64_t head_dim;
+    bool ties, has_architecture;
+    struct weft_text told[N_CHANGES]; /* keys with values, by their change */
+    struct weft_text missing, unknown;
+    struct weft_hub_model *out;
+    struct weft_error *err;
 };
-
-struct hub_family {
-    const char *type, *block, *norm;
-    const char *embed_name, *block_name, *norm_name;
-    const char *sizes[N_SIZES]; /* NULL: the family has none */
-    bool ties;                  /* if "tie_word_embeddings" is missing */
-    const char *block_flag;     /* a key of the block that is true; NULL: none */
-    const struct hub_demand *demands;
-};
-
-#define WEFT_HUB_LLAMA_DEMANDS                                                                     \
-    {"hidden_act", "\"silu\"", false}, {"attention_bias", "false", false},                         \
-        {"mlp_bias", "false", false},                                                              \
-    {                                                                                              \
-        "head_dim", "", false                                                                      \
-    }
-
-static const struct hub_demand gpt2_demands[] = {
-    {"activation_function", "\"gelu_new\"", false},
-    {"add_cross_attention", "false", false},
-    {"scale_attn_by_inverse_layer_idx", "false", false},
-    {NULL, NULL, false}};
-static const struct hub_demand llama_demands[] = {WEFT_HUB_LLAMA_DEMANDS, {NULL, NULL, false}};
-static const struct hub_demand mistral_demands[] = {
-    WEFT_HUB_LLAMA_DEMANDS, {"sliding_window", "null", true}, {NULL, NULL, false}};
-static const struct hub_demand qwen2_demands[] = {{"hidden_act", "\"silu\"", false},
-                                                  {"use_sliding_window", "false", false},
-                                                  {"head_dim", "", false},
-                                                  {NULL, NULL, false}};
-static const struct hub_demand mixtral_demands[] = {
-    WEFT_HUB_LLAMA_DEMANDS, {"sliding_window", "null", false}, {NULL, NULL, false}};
-
-#define WEFT_HUB_LLAMA_NAMES "rms_norm", "embed", "layers.{i}", "norm"
-#define WEFT_HUB_LLAMA_SIZES                                                                       \
-    [HIDDEN] = "hidden_size", [HEADS] = "num_attention_heads", [KV_HEADS] = "num_key_value_heads", \
-    [FFN] = "intermediate_size", [LAYERS] = "num_hidden_layers", [VOCAB] = "vocab_size"
-
-static const struct hub_family hub_families[] = {
-    {"gpt2",
-     "transformer_block",
-     "layer_norm",
-     "wte",
-     "h.{i}",
-     "ln_f",
-     {[HIDDEN] = "n_embd",
-      [HEADS] = "n_head",
-      [FFN] = "n_inner",
-      [LAYERS] = "n_layer",
-      [VOCAB] = "vocab_size",
-      [POSITIONS] = "n_positions"},
-     true,
-     NULL,
-     gpt2_demands},
-    {"llama",
-     "llama_block",
-     WEFT_HUB_LLAMA_NAMES,
-     {WEFT_HUB_LLAMA_SIZES},
-     false,
-     NULL,
-     llama_demands},
-    {"mistral",
-     "llama_block",
-     WEFT_HUB_LLAMA_NAMES,
-     {WEFT_HUB_LLAMA_SIZES},
-     false,
-     NULL,
-     mistral_demands},
-    {"mixtral",
-     "moe_block",
-     WEFT_HUB_LLAMA_NAMES,
-     {WEFT_HUB_LLAMA_SIZES, [EXPERTS] = "num_local_experts", [ACTIVE] = "num_experts_per_tok"},
-     false,
-     NULL,
-     mixtral_demands},
-    {"qwen2",
-     "llama_block",
-     WEFT_HUB_LLAMA_NAMES,
-     {WEFT_HUB_LLAMA_SIZES},
-     false,
-     "qkv_bias",
-     qwen2_demands},
-};
-enum { N_FAMILIES = sizeof hub_families / sizeof *hub_families };
 
 bool weft_hub_model_is(const struct weft_json_value *root)
 {
@@ -107,101 +42,297 @@ bool weft_hub_model_is(const struct weft_json_value *root)
            weft_json_member(root, "model_type") != NULL && weft_json_member(root, "layers") == NULL;
 }
 
-static bool is_given(const struct weft_json_value *value)
+void weft_hub_model_path(const char *given, struct weft_text *out)
 {
-    return value != NULL && weft_json_kind(value) != WEFT_JSON_NULL;
+    struct stat about;
+    const size_t length = strlen(given);
+    const bool is_folder = stat(given, &about) == 0 && S_ISDIR(about.st_mode);
+    weft_text_add(out, given);
+    if (is_folder) weft_text_add(out, given[length - 1] == '/' ? "config.json" : "/config.json");
 }
 
-static enum weft_status find_family(const char *source, const struct weft_json_value *root,
-                                    const struct hub_family **out, struct weft_error *err)
+/* Fails with WEFT_E_DATA at a key of the user's file: "config.json:3:5: $.key: ". */
+static WEFT_PRINTF(3, 4) enum weft_status
+    fail_key(const struct hub_reading *reading, const char *key, const char *format, ...)
 {
-    const char *type = "", *names[N_FAMILIES];
-    weft_json_string(weft_json_member(root, "model_type"), &type);
-    for (int i = 0; i < N_FAMILIES; i++) {
-        names[i] = hub_families[i].type;
-        *out = &hub_families[i];
-        if (strcmp(type, hub_families[i].type) == 0) return WEFT_OK;
+    char what[768], path[256];
+    size_t line = 0, column = 0;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    snprintf(path, sizeof path, "$.%s", key);
+    weft_json_place(reading->document, path, &line, &column);
+    return weft_fail(reading->err, WEFT_E_DATA, "%s:%zu:%zu: %s: %s", reading->source, line, column,
+                     path, what);
+}
+
+/* Appends "key value" to a list of them. */
+static void add_told(struct weft_text *list, const char *key, const char *value)
+{
+    weft_text_addf(list, "%s%s %s", list->length > 0 ? ", " : "", key, value);
+}
+
+static void add_value_told(struct weft_text *list, const char *key,
+                           const struct weft_json_value *value)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_hub_value_show(value, &text);
+    add_told(list, key, weft_text_chars(&text));
+    weft_text_finish(&text);
+}
+
+static enum weft_status find_family(struct hub_reading *reading)
+{
+    const char *type = "";
+    weft_json_string(weft_json_member(reading->root, "model_type"), &type);
+    reading->family = weft_hub_family_find(type);
+    if (reading->family != NULL) return WEFT_OK;
+    return fail_key(reading, "model_type",
+                    "\"%.80s\" is no type of model that Weft reads; it reads " WEFT_HUB_TYPES
+                    ". Describe other models by \"layers\" (docs/keys.md, model.layers[])",
+                    type);
+}
+
+/* Sizes */
+
+static int64_t size_of_rule(const struct hub_reading *reading, int64_t rule)
+{
+    if (rule == WEFT_HUB_AS_HEADS) return reading->sizes[WEFT_HUB_HEADS];
+    if (rule == WEFT_HUB_FOUR_HIDDEN) return 4 * reading->sizes[WEFT_HUB_HIDDEN];
+    return rule;
+}
+
+/* The member of a size, by its name or its alias. Both are possible if they agree. */
+static enum weft_status find_size(const struct hub_reading *reading, enum weft_hub_size size,
+                                  const char **key, const struct weft_json_value **out)
+{
+    const struct weft_hub_size_key *row = &reading->family->sizes[size];
+    const struct weft_json_value *first = weft_json_member(reading->root, row->key);
+    const struct weft_json_value *second =
+        row->alias != NULL ? weft_json_member(reading->root, row->alias) : NULL;
+    int64_t one = 0, other = 0;
+    *key = first == NULL && second != NULL ? row->alias : row->key;
+    *out = first == NULL ? second : first;
+    if (first == NULL || second == NULL) return WEFT_OK;
+    const bool agree = weft_json_kind(first) == weft_json_kind(second) &&
+                       weft_json_integer(first, &one) == weft_json_integer(second, &other) &&
+                       one == other;
+    return agree ? WEFT_OK
+                 : fail_key(reading, row->alias, "is the same key as $.%s, with another value",
+                            row->key);
+}
+
+static enum weft_status read_size(struct hub_reading *reading, enum weft_hub_size size)
+{
+    enum { MOST = INT32_MAX };
+    const struct weft_hub_size_key *row = &reading->family->sizes[size];
+    const struct weft_json_value *value = NULL;
+    int64_t *out = &reading->sizes[size];
+    char number[32];
+    if (row->key == NULL) return WEFT_OK;
+    WEFT_TRY(find_size(reading, size, &reading->keys[size], &value));
+    if (value == NULL) {
+        *out = size_of_rule(reading, row->missing);
+        snprintf(number, sizeof number, "%" PRId64, *out);
+        if (row->missing != row->null) add_told(&reading->missing, row->key, number);
+        return WEFT_OK;
     }
-    const char *near = weft_field_nearest(type, names, N_FAMILIES);
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s: $.model_type: \"%.80s\" is no type of model that Weft reads%s%s; it "
-                     "reads " WEFT_HUB_TYPES ". Describe other models by \"layers\" "
-                     "(docs/keys.md, model.layers[])",
-                     source, type, near ? ": did you mean " : "", near ? near : "");
+    if (weft_json_kind(value) == WEFT_JSON_NULL && row->null != 0) {
+        *out = size_of_rule(reading, row->null);
+        return WEFT_OK;
+    }
+    if (!weft_json_integer(value, out) || *out < 1 || *out > MOST)
+        return fail_key(reading, reading->keys[size], "must be an integer from 1 to %d", MOST);
+    return WEFT_OK;
 }
 
-/* Fills sizes [N_SIZES]; 0 where the family has none. */
-static enum weft_status read_sizes(const char *source, const struct weft_json_value *root,
-                                   const struct hub_family *family, int64_t *sizes,
-                                   struct weft_error *err)
+/* The conditions that layer kinds have too, by the user's keys. */
+static enum weft_status check_sizes(struct hub_reading *reading)
 {
-    for (int i = 0; i < N_SIZES; i++) {
-        const char *key = family->sizes[i];
-        sizes[i] = 0;
-        if (key == NULL) continue;
-        const struct weft_json_value *value = weft_json_member(root, key);
-        if (is_given(value)) {
-            if (!weft_json_integer(value, &sizes[i]) || sizes[i] < 1)
-                return weft_fail(err, WEFT_E_DATA, "%s: $.%s: must be an integer from 1", source,
-                                 key);
-        } else if (i == KV_HEADS) {
-            sizes[i] = sizes[HEADS];
-        } else if (i == FFN && strcmp(family->type, "gpt2") == 0) {
-            sizes[i] = 4 * sizes[HIDDEN];
-        } else {
-            return weft_fail(err, WEFT_E_DATA,
-                             "%s: the key \"%s\" of a model of type \"%s\" is missing", source, key,
-                             family->type);
-        }
+    const int64_t *sizes = reading->sizes;
+    const char *const *keys = reading->keys;
+    const int64_t heads = sizes[WEFT_HUB_HEADS], kv_heads = sizes[WEFT_HUB_KV_HEADS];
+    const int64_t hidden = sizes[WEFT_HUB_HIDDEN];
+    if (hidden % heads != 0)
+        return fail_key(reading, keys[WEFT_HUB_HEADS],
+                        "is %" PRId64 ", which does not divide %s, %" PRId64
+                        ": every head needs the same whole number of columns",
+                        heads, keys[WEFT_HUB_HIDDEN], hidden);
+    if (kv_heads > 0 && heads % kv_heads != 0)
+        return fail_key(reading, keys[WEFT_HUB_KV_HEADS],
+                        "is %" PRId64 ", which does not divide %s, %" PRId64, kv_heads,
+                        keys[WEFT_HUB_HEADS], heads);
+    if (sizes[WEFT_HUB_ACTIVE] > sizes[WEFT_HUB_EXPERTS])
+        return fail_key(reading, keys[WEFT_HUB_ACTIVE], "is %" PRId64 ", more than %s, %" PRId64,
+                        sizes[WEFT_HUB_ACTIVE], keys[WEFT_HUB_EXPERTS], sizes[WEFT_HUB_EXPERTS]);
+    reading->head_dim = hidden / heads;
+    return WEFT_OK;
+}
+
+static enum weft_status read_sizes(struct hub_reading *reading)
+{
+    for (int i = 0; i < WEFT_HUB_SIZES; i++)
+        WEFT_TRY(read_size(reading, (enum weft_hub_size)i));
+    return check_sizes(reading);
+}
+
+/* Other keys */
+
+static enum weft_status read_ties(struct hub_reading *reading)
+{
+    const char *const key = "tie_word_embeddings";
+    const struct weft_json_value *value = weft_json_member(reading->root, key);
+    reading->ties = reading->family->ties;
+    if (value == NULL || weft_json_bool(value, &reading->ties)) return WEFT_OK;
+    return fail_key(reading, key, "must be true or false");
+}
+
+/* Refuses models with another head, such as reward models. */
+static enum weft_status read_architectures(struct hub_reading *reading)
+{
+    const char *const key = "architectures", *name;
+    const char *const known = reading->family->architecture;
+    const struct weft_json_value *list = weft_json_member(reading->root, key);
+    if (list == NULL || weft_json_kind(list) == WEFT_JSON_NULL) return WEFT_OK;
+    if (weft_json_kind(list) != WEFT_JSON_ARRAY)
+        return fail_key(reading, key, "must be an array of names");
+    for (const struct weft_json_value *at = weft_json_first(list); at; at = weft_json_next(at)) {
+        if (!weft_json_string(at, &name))
+            return fail_key(reading, key, "must be an array of names");
+        if (strcmp(name, known) != 0)
+            return fail_key(reading, key,
+                            "\"%.80s\" has another head or other layers than Weft's; Weft reads "
+                            "\"%s\" alone. Describe other models by \"layers\" (docs/keys.md)",
+                            name, known);
+        reading->has_architecture = true;
     }
     return WEFT_OK;
 }
 
-static bool meets_demand(const struct weft_json_value *value, const struct hub_demand *demand,
-                         int64_t head)
+/* The longest sequence that a sliding window changes nothing for. */
+static enum weft_status read_window(struct hub_reading *reading, struct weft_pool *pool)
 {
-    const char *text, *wanted = demand->value;
-    int64_t number;
-    bool flag;
-    if (value == NULL) return !demand->is_written;
-    if (weft_json_kind(value) == WEFT_JSON_NULL) return true;
-    if (wanted[0] == '\0') return weft_json_integer(value, &number) && number == head;
-    if (wanted[0] == '"')
-        return weft_json_string(value, &text) && strlen(text) + 2 == strlen(wanted) &&
-               memcmp(text, wanted + 1, strlen(text)) == 0;
-    return strcmp(wanted, "false") == 0 && weft_json_bool(value, &flag) && !flag;
+    const struct weft_hub_family *family = reading->family;
+    const struct weft_json_value *value = NULL, *flag = NULL;
+    int64_t window = family->missing_window, first = 28;
+    bool used = true;
+    if (family->window == NULL) return WEFT_OK;
+    if (family->window_flag != NULL) {
+        flag = weft_json_member(reading->root, family->window_flag);
+        used = false;
+        if (flag != NULL && !weft_json_bool(flag, &used))
+            return fail_key(reading, family->window_flag, "must be true or false");
+        if (weft_json_integer(weft_json_member(reading->root, "max_window_layers"), &first) &&
+            first >= reading->sizes[WEFT_HUB_LAYERS])
+            used = false; /* the layers from this one on have a window */
+    }
+    value = weft_json_member(reading->root, family->window);
+    if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) return WEFT_OK;
+    if (value != NULL && (!weft_json_integer(value, &window) || window < 1))
+        return fail_key(reading, family->window, "must be null or an integer from 1");
+    if (!used) return WEFT_OK;
+    reading->out->window = window;
+    reading->out->window_path = weft_pool_format(pool, "$.%s", family->window);
+    return reading->out->window_path != NULL ? WEFT_OK : weft_fail_memory(reading->err, "a model");
 }
 
-static enum weft_status check_demands(const char *source, const struct weft_json_value *root,
-                                      const struct hub_family *family, const int64_t *sizes,
-                                      struct weft_error *err)
+static bool is_size(const struct hub_reading *reading, const char *name)
 {
-    const int64_t head = sizes[HEADS] > 0 ? sizes[HIDDEN] / sizes[HEADS] : 0;
-    for (const struct hub_demand *demand = family->demands; demand->key != NULL; demand++) {
-        if (meets_demand(weft_json_member(root, demand->key), demand, head)) continue;
-        if (demand->value[0] == '\0')
-            return weft_fail(err, WEFT_E_DATA,
-                             "%s: $.%s: must be %lld, which is %s / %s: no layer of Weft has heads "
-                             "of another size",
-                             source, demand->key, (long long)head, family->sizes[HIDDEN],
-                             family->sizes[HEADS]);
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: $.%s: must be %s: no layer of Weft does another computation. To plan "
-                         "as if it were, write a model of \"layers\" (docs/keys.md)",
-                         source, demand->key, demand->value);
+    for (int i = 0; i < WEFT_HUB_SIZES; i++) {
+        const struct weft_hub_size_key *row = &reading->family->sizes[i];
+        if (row->key != NULL && strcmp(row->key, name) == 0) return true;
+        if (row->alias != NULL && strcmp(row->alias, name) == 0) return true;
     }
+    return false;
+}
+
+static bool is_window(const struct weft_hub_family *family, const char *name)
+{
+    return (family->window != NULL && strcmp(family->window, name) == 0) ||
+           (family->window_flag != NULL && strcmp(family->window_flag, name) == 0);
+}
+
+/* An unknown key next to a missing size is taken for a slip. */
+static enum weft_status note_unknown(struct hub_reading *reading,
+                                     const struct weft_json_value *value)
+{
+    const char *missing[WEFT_HUB_SIZES], *name = weft_json_name(value);
+    size_t n = 0;
+    for (int i = 0; i < WEFT_HUB_SIZES; i++)
+        if (reading->family->sizes[i].key != NULL &&
+            weft_json_member(reading->root, reading->keys[i]) == NULL)
+            missing[n++] = reading->family->sizes[i].key;
+    const char *near = weft_field_nearest(name, missing, n);
+    if (near != NULL)
+        return fail_key(reading, name,
+                        "is no key of a model of type \"%s\"; did you mean \"%s\", which is "
+                        "missing?",
+                        reading->family->type, near);
+    add_value_told(&reading->unknown, name, value);
     return WEFT_OK;
 }
 
-static enum weft_status read_ties(const char *source, const struct weft_json_value *root,
-                                  const struct hub_family *family, bool *out,
-                                  struct weft_error *err)
+static enum weft_status refuse_value(const struct hub_reading *reading,
+                                     const struct weft_hub_key *row,
+                                     const struct weft_json_value *value)
 {
-    const struct weft_json_value *value = weft_json_member(root, "tie_word_embeddings");
-    *out = family->ties;
-    if (!is_given(value) || weft_json_bool(value, out)) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA, "%s: $.tie_word_embeddings: must be true or false", source);
+    struct weft_text is, must;
+    weft_text_init(&is);
+    weft_text_init(&must);
+    weft_hub_value_show(value, &is);
+    weft_hub_usual_show(row->usual, reading->head_dim, &must);
+    enum weft_status status = fail_key(
+        reading, row->key,
+        "is %s; must be %s%s: no layer of Weft does another computation. To plan as if it were, "
+        "write a model of \"layers\" (docs/keys.md)",
+        weft_text_chars(&is), weft_text_chars(&must),
+        strstr(row->usual, WEFT_HUB_HEAD_DIM) != NULL ? ", which is hidden size / heads" : "");
+    weft_text_finish(&is);
+    weft_text_finish(&must);
+    return status;
 }
+
+/* Whether a layer kind of this model takes the key. */
+static bool is_taken(const struct weft_hub_family *family, const struct weft_hub_key *row)
+{
+    const char *const kinds[] = {family->block, family->norm};
+    for (size_t i = 0; row->to != NULL && i < sizeof kinds / sizeof *kinds; i++)
+        if (weft_kind_key(weft_kind_find(NULL, kinds[i]), row->to) != NULL) return true;
+    return false;
+}
+
+static enum weft_status judge_member(struct hub_reading *reading,
+                                     const struct weft_json_value *value)
+{
+    const char *name = weft_json_name(value);
+    if (is_size(reading, name) || is_window(reading->family, name)) return WEFT_OK;
+    const struct weft_hub_key *row = weft_hub_key_find(reading->family, name);
+    if (row == NULL)
+        return weft_json_kind(value) == WEFT_JSON_NULL ? WEFT_OK : note_unknown(reading, value);
+    if (row->change == WEFT_HUB_NOTHING || is_taken(reading->family, row) ||
+        weft_hub_value_is(value, row->usual, reading->head_dim))
+        return WEFT_OK;
+    if (row->change == WEFT_HUB_COMPUTATION) return refuse_value(reading, row, value);
+    add_value_told(&reading->told[row->change], name, value);
+    return WEFT_OK;
+}
+
+/* Judges all keys, and the defaults of keys that are left out. */
+static enum weft_status judge_keys(struct hub_reading *reading)
+{
+    const struct weft_json_value *at = weft_json_first(reading->root);
+    for (; at != NULL; at = weft_json_next(at))
+        WEFT_TRY(judge_member(reading, at));
+    for (const struct weft_hub_key *row = reading->family->keys; row->key != NULL; row++)
+        if (row->missing != NULL && !is_taken(reading->family, row) &&
+            weft_json_member(reading->root, row->key) == NULL)
+            add_told(&reading->told[row->change], row->key, row->missing);
+    return WEFT_OK;
+}
+
+/* The section */
 
 static void begin_layer(struct weft_json_writer *writer, const char *name, const char *type)
 {
@@ -210,73 +341,181 @@ static void begin_layer(struct weft_json_writer *writer, const char *name, const
     weft_json_put_string(writer, "type", type);
 }
 
-static void write_layers(struct weft_json_writer *writer, const struct hub_family *family,
-                         const int64_t *sizes, bool ties)
+/* Writes a key of a layer whose value is one of the user's sizes. */
+static enum weft_status put_size(struct hub_reading *reading, struct weft_pool *pool,
+                                 struct weft_json_writer *writer, int layer, const char *key,
+                                 enum weft_hub_size size)
 {
+    struct weft_hub_model *out = reading->out;
+    if (reading->sizes[size] == 0) return WEFT_OK;
+    weft_json_put_integer(writer, key, reading->sizes[size]);
+    struct weft_findings_rename *rename = &out->renames[out->n_renames];
+    rename->path = weft_pool_format(pool, "$.layers[%d].%s", layer, key);
+    rename->written = weft_pool_format(pool, "$.%s", reading->keys[size]);
+    if (rename->path == NULL || rename->written == NULL)
+        return weft_fail_memory(reading->err, "a model");
+    out->n_renames++;
+    return WEFT_OK;
+}
+
+/* Writes the keys that a kind of layer takes as they are. */
+static void put_taken(const struct hub_reading *reading, const struct weft_kind *kind,
+                      struct weft_json_writer *writer)
+{
+    for (const struct weft_hub_key *row = reading->family->keys; row->key != NULL; row++) {
+        if (row->to == NULL || weft_kind_key(kind, row->to) == NULL) continue;
+        const struct weft_json_value *value = weft_json_member(reading->root, row->key);
+        double number;
+        if (weft_json_number(value, &number)) {
+            weft_json_key(writer, row->to);
+            weft_json_add_value(writer, value);
+        } else if (value == NULL && row->missing != NULL) {
+            weft_json_put_number(writer, row->to, strtod(row->missing, NULL));
+        }
+    }
+}
+
+static enum weft_status write_block(struct hub_reading *reading, struct weft_pool *pool,
+                                    struct weft_json_writer *writer)
+{
+    const struct weft_hub_family *family = reading->family;
+    begin_layer(writer, family->block_name, family->block);
+    WEFT_TRY(put_size(reading, pool, writer, 1, "repeat", WEFT_HUB_LAYERS));
+    for (int i = 0; i < WEFT_HUB_SIZES; i++)
+        if (block_keys[i] != NULL)
+            WEFT_TRY(put_size(reading, pool, writer, 1, block_keys[i], (enum weft_hub_size)i));
+    if (family->block_flag != NULL) weft_json_put_bool(writer, family->block_flag, true);
+    put_taken(reading, weft_kind_find(NULL, family->block), writer);
+    weft_json_end_object(writer);
+    return WEFT_OK;
+}
+
+static enum weft_status write_layers(struct hub_reading *reading, struct weft_pool *pool,
+                                     struct weft_json_writer *writer)
+{
+    const struct weft_hub_family *family = reading->family;
     weft_json_begin_object(writer);
     weft_json_key(writer, "layers");
     weft_json_begin_array(writer);
     begin_layer(writer, family->embed_name, "embedding");
-    weft_json_put_integer(writer, "vocab", sizes[VOCAB]);
-    if (sizes[POSITIONS] > 0) weft_json_put_integer(writer, "positions", sizes[POSITIONS]);
-    weft_json_put_integer(writer, "hidden", sizes[HIDDEN]);
+    WEFT_TRY(put_size(reading, pool, writer, 0, "vocab", WEFT_HUB_VOCAB));
+    WEFT_TRY(put_size(reading, pool, writer, 0, "positions", WEFT_HUB_POSITIONS));
+    WEFT_TRY(put_size(reading, pool, writer, 0, "hidden", WEFT_HUB_HIDDEN));
     weft_json_end_object(writer);
-    begin_layer(writer, family->block_name, family->block);
-    weft_json_put_integer(writer, "repeat", sizes[LAYERS]);
-    for (int i = 0; i < N_SIZES; i++)
-        if (block_keys[i] != NULL && sizes[i] > 0)
-            weft_json_put_integer(writer, block_keys[i], sizes[i]);
-    if (family->block_flag != NULL) weft_json_put_bool(writer, family->block_flag, true);
-    weft_json_end_object(writer);
+    WEFT_TRY(write_block(reading, pool, writer));
     begin_layer(writer, family->norm_name, family->norm);
-    weft_json_put_integer(writer, "hidden", sizes[HIDDEN]);
+    WEFT_TRY(put_size(reading, pool, writer, 2, "hidden", WEFT_HUB_HIDDEN));
+    put_taken(reading, weft_kind_find(NULL, family->norm), writer);
     weft_json_end_object(writer);
     begin_layer(writer, "head", "lm_head");
-    weft_json_put_integer(writer, "vocab", sizes[VOCAB]);
-    weft_json_put_integer(writer, "hidden", sizes[HIDDEN]);
+    WEFT_TRY(put_size(reading, pool, writer, 3, "vocab", WEFT_HUB_VOCAB));
+    WEFT_TRY(put_size(reading, pool, writer, 3, "hidden", WEFT_HUB_HIDDEN));
     weft_json_put_bool(writer, "bias", false);
-    if (ties) weft_json_put_string(writer, "tie", family->embed_name);
+    if (reading->ties) weft_json_put_string(writer, "tie", family->embed_name);
     weft_json_end_object(writer);
     weft_json_end_array(writer);
     weft_json_end_object(writer);
-}
-
-enum weft_status weft_hub_model_convert(const char *source, struct weft_json **document,
-                                        struct weft_error *err)
-{
-    const struct weft_json_value *root = weft_json_root(*document);
-    const struct hub_family *family = NULL;
-    struct weft_json *converted = NULL;
-    struct weft_json_writer writer;
-    struct weft_text text;
-    int64_t sizes[N_SIZES];
-    bool ties = false;
-    WEFT_TRY(find_family(source, root, &family, err));
-    WEFT_TRY(read_sizes(source, root, family, sizes, err));
-    WEFT_TRY(check_demands(source, root, family, sizes, err));
-    WEFT_TRY(read_ties(source, root, family, &ties, err));
-    weft_text_init(&text);
-    weft_json_writer_init(&writer, &text, 0);
-    write_layers(&writer, family, sizes, ties);
-    enum weft_status status = weft_text_ok(&text) ? weft_json_parse(weft_text_chars(&text),
-                                                                    strlen(weft_text_chars(&text)),
-                                                                    source, &converted, err)
-                                                  : weft_fail_memory(err, "a model");
-    weft_text_finish(&text);
-    if (status != WEFT_OK) return status;
-    weft_json_destroy(*document);
-    *document = converted;
     return WEFT_OK;
 }
 
-/* Longest sequence that the model's config names; 0: it names none. */
+static enum weft_status write_section(struct hub_reading *reading, struct weft_pool *pool)
+{
+    struct weft_json_writer writer;
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 0);
+    enum weft_status status = write_layers(reading, pool, &writer);
+    if (status == WEFT_OK && !weft_text_ok(&text))
+        status = weft_fail_memory(reading->err, "a model");
+    if (status == WEFT_OK)
+        status = weft_json_parse(weft_text_chars(&text), text.length, reading->source,
+                                 &reading->out->section, reading->err);
+    weft_text_finish(&text);
+    return status;
+}
+
+/* Notes */
+
+static void add_note(const struct hub_reading *reading, const char *sentence,
+                     const struct weft_text *keys, struct weft_text *out)
+{
+    if (keys->length > 0)
+        weft_text_addf(out, "%s%s: %s: %s", out->length > 0 ? "\n" : "", reading->source, sentence,
+                       weft_text_chars(keys));
+    if (keys->failed) out->failed = true;
+}
+
+static enum weft_status write_notes(struct hub_reading *reading, struct weft_pool *pool)
+{
+    struct weft_text notes;
+    const struct weft_text *told = reading->told;
+    weft_text_init(&notes);
+    add_note(reading, "left out, so the defaults of transformers count", &reading->missing, &notes);
+    add_note(reading,
+             "no layer of Weft has dropout, so its masks are not counted and training does "
+             "without it",
+             &told[WEFT_HUB_DROPOUT], &notes);
+    if (!reading->has_architecture)
+        add_note(reading, "no labels are planned, but a head on the vocabulary",
+                 &told[WEFT_HUB_LABELS], &notes);
+    add_note(reading, "initial values are Weft's own", &told[WEFT_HUB_START], &notes);
+    add_note(reading, "change numbers, but no memory and no time of a plan",
+             &told[WEFT_HUB_NUMBERS], &notes);
+    add_note(reading, "keys that Weft does not know are not used", &reading->unknown, &notes);
+    reading->out->notes =
+        weft_text_ok(&notes) ? weft_pool_string(pool, weft_text_chars(&notes)) : NULL;
+    weft_text_finish(&notes);
+    return reading->out->notes != NULL ? WEFT_OK : weft_fail_memory(reading->err, "a model");
+}
+
+static enum weft_status read_model(struct hub_reading *reading, struct weft_pool *pool)
+{
+    WEFT_TRY(find_family(reading));
+    WEFT_TRY(read_architectures(reading));
+    WEFT_TRY(read_sizes(reading));
+    WEFT_TRY(read_ties(reading));
+    WEFT_TRY(read_window(reading, pool));
+    WEFT_TRY(judge_keys(reading));
+    WEFT_TRY(write_notes(reading, pool));
+    return write_section(reading, pool);
+}
+
+enum weft_status weft_hub_model_convert(const char *source, const struct weft_json *document,
+                                        struct weft_pool *pool, struct weft_hub_model *out,
+                                        struct weft_error *err)
+{
+    struct weft_hub_model model = {.notes = ""};
+    struct hub_reading reading = {.source = source,
+                                  .document = document,
+                                  .root = weft_json_root(document),
+                                  .out = &model,
+                                  .err = err};
+    struct weft_text *const texts[] = {&reading.missing, &reading.unknown};
+    for (int i = 0; i < N_CHANGES; i++)
+        weft_text_init(&reading.told[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        weft_text_init(texts[i]);
+    enum weft_status status = read_model(&reading, pool);
+    for (int i = 0; i < N_CHANGES; i++)
+        weft_text_finish(&reading.told[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        weft_text_finish(texts[i]);
+    if (status == WEFT_OK) *out = model;
+    return status;
+}
+
+/* Longest sequence of the model; 0: not known. */
 static int64_t most_positions(const struct weft_json_value *root)
 {
     static const char *const keys[] = {"n_positions", "max_position_embeddings"};
+    const char *type = "";
     int64_t positions = 0;
+    weft_json_string(weft_json_member(root, "model_type"), &type);
+    const struct weft_hub_family *family = weft_hub_family_find(type);
+    if (family != NULL) positions = family->sizes[WEFT_HUB_POSITIONS].missing;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (weft_json_integer(weft_json_member(root, keys[i]), &positions)) return positions;
-    return 0;
+    return positions;
 }
 
 enum weft_status weft_hub_model_run(const char *path, struct weft_text *out, struct weft_error *err)
@@ -284,7 +523,14 @@ enum weft_status weft_hub_model_run(const char *path, struct weft_text *out, str
     enum { USUAL_TOKENS = 2048 };
     struct weft_json *document = NULL;
     struct weft_json_writer writer;
-    WEFT_TRY(weft_json_read(path, &document, err));
+    struct weft_text file;
+    weft_text_init(&file);
+    weft_hub_model_path(path, &file);
+    enum weft_status status = weft_text_ok(&file)
+                                  ? weft_json_read(weft_text_chars(&file), &document, err)
+                                  : weft_fail_memory(err, "a path");
+    weft_text_finish(&file);
+    if (status != WEFT_OK) return status;
     const struct weft_json_value *root = weft_json_root(document);
     const int64_t positions = most_positions(root);
     const bool is_model = weft_hub_model_is(root);

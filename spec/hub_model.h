@@ -1,25 +1,42 @@
 /* Models of Hugging Face: their config.json as a model section. Only models that a layer kind
- * describes exactly are known. */
+ * describes are read. Each key that is set is used, told in a note, known to change nothing
+ * (hub/families.h), or refused by its name, value and place. */
 #ifndef WEFT_SPEC_HUB_MODEL_H
 #define WEFT_SPEC_HUB_MODEL_H
 
 #include "base/json/json.h"
+#include "base/pool.h"
+#include "spec/field.h"
+#include "spec/hub/families.h"
 
-/* The types of models, for messages. */
-#define WEFT_HUB_TYPES "gpt2, llama, mistral, mixtral and qwen2"
+/* A config.json as a section. */
+struct weft_hub_model {
+    struct weft_json *section; /* {"layers": [...]} */
+    /* Keys of the section and the user's keys in their place. */
+    struct weft_findings_rename renames[3 * WEFT_HUB_SIZES];
+    int32_t n_renames;
+    const char *notes;       /* lines for the user, without a last newline; "": none */
+    int64_t window;          /* longest sequence that attention sees whole; 0: any */
+    const char *window_path; /* of the key in the user's file */
+};
 
 /* True if the document has a key "model_type" and no "layers". */
 bool weft_hub_model_is(const struct weft_json_value *root);
 
-/* Replaces the document by the section that it stands for, with the document's source as its own.
- * WEFT_E_DATA names the key for a type that is not known, a missing key, and a value that no layer
- * kind describes. The document stays then. */
+/* Appends the path of a model's config.json: `given`, or the one in the folder `given`. */
+void weft_hub_model_path(const char *given, struct weft_text *out);
+
+/* Converts a document, read from `source`. The pool owns strings; the caller destroys out->section.
+ * WEFT_E_DATA names the key and its place for a type that is not known, a key that cannot be, and a
+ * value that no layer kind describes. */
 WEFT_MUST_USE enum weft_status weft_hub_model_convert(const char *source,
-                                                      struct weft_json **document,
+                                                      const struct weft_json *document,
+                                                      struct weft_pool *pool,
+                                                      struct weft_hub_model *out,
                                                       struct weft_error *err);
 
-/* Appends a run's config without its model, for an estimate of the model in this file: one rank,
- * one sample of 2048 tokens or of the model's most positions, bf16, AdamW and clipping.
+/* Appends a run's config without its model, for an estimate of the model in this file or folder:
+ * one rank, one sample of 2048 tokens or of the model's most positions, bf16, AdamW and clipping.
  * WEFT_E_NO_INPUT, or WEFT_E_DATA for a file without a "model_type". */
 WEFT_MUST_USE enum weft_status weft_hub_model_run(const char *path, struct weft_text *out,
                                                   struct weft_error *err);

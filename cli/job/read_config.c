@@ -37,6 +37,18 @@ static enum weft_status set_path(const char *flag, const char *key, const char *
     return ok ? WEFT_OK : weft_fail_memory(err, flag);
 }
 
+/* Tells the notes of the model, once for all sessions of the verb. */
+static void tell_notes(const struct weft_cli *cli, const struct weft_config *config)
+{
+    if (*cli->noted) return;
+    for (const char *line = config->notes; *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        weft_log(WEFT_LOG_INFO, "%.*s", (int)length, line);
+        line += length + (line[length] == '\n');
+        *cli->noted = true;
+    }
+}
+
 enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,
                                       struct weft_session *session, struct weft_error *err)
 {
@@ -82,6 +94,7 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
             &session->config, err);
     if (status == WEFT_OK)
         status = weft_config_set_plain(session->config, weft_machine_is_plain(), err);
+    if (status == WEFT_OK) tell_notes(cli, session->config);
     if (status == WEFT_OK) status = weft_model_learns(session->config->model, err);
     weft_text_finish(&made);
     weft_text_finish(&file);

@@ -1,0 +1,283 @@
+#include "spec/hub/families.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* The values are facts about the configuration classes of transformers 5.24. */
+
+#define NOTHING(key)                                                                               \
+    {                                                                                              \
+        key, WEFT_HUB_NOTHING, NULL, NULL, NULL                                                    \
+    }
+#define REFUSE(key, usual)                                                                         \
+    {                                                                                              \
+        key, WEFT_HUB_COMPUTATION, usual, NULL, NULL                                               \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, WEFT_HUB_NOTHING, NULL, NULL, NULL                                                   \
+    }
+
+static const struct weft_hub_key common_keys[] = {
+    /* housekeeping, precision of files, tokens */
+    NOTHING("model_type"),
+    NOTHING("architectures"),
+    NOTHING("tie_word_embeddings"),
+    NOTHING("_name_or_path"),
+    NOTHING("name_or_path"),
+    NOTHING("_commit_hash"),
+    NOTHING("transformers_version"),
+    NOTHING("transformers.js_config"),
+    NOTHING("torch_dtype"),
+    NOTHING("dtype"),
+    NOTHING("tokenizer_class"),
+    NOTHING("bos_token_id"),
+    NOTHING("eos_token_id"),
+    NOTHING("pad_token_id"),
+    NOTHING("sep_token_id"),
+    NOTHING("cls_token_id"),
+    NOTHING("mask_token_id"),
+    NOTHING("unk_token_id"),
+    NOTHING("decoder_start_token_id"),
+    /* outputs and speed */
+    NOTHING("use_cache"),
+    NOTHING("output_attentions"),
+    NOTHING("output_hidden_states"),
+    NOTHING("output_scores"),
+    NOTHING("return_dict"),
+    NOTHING("return_dict_in_generate"),
+    NOTHING("torchscript"),
+    NOTHING("use_bfloat16"),
+    NOTHING("tf_legacy_loss"),
+    NOTHING("attn_implementation"),
+    NOTHING("_attn_implementation"),
+    NOTHING("_attn_implementation_autoset"),
+    NOTHING("_attn_implementation_internal"),
+    NOTHING("_flash_attn_2_enabled"),
+    NOTHING("chunk_size_feed_forward"),
+    NOTHING("pretraining_tp"),
+    NOTHING("gradient_checkpointing"),
+    /* generation */
+    NOTHING("max_length"),
+    NOTHING("min_length"),
+    NOTHING("do_sample"),
+    NOTHING("early_stopping"),
+    NOTHING("num_beams"),
+    NOTHING("num_beam_groups"),
+    NOTHING("diversity_penalty"),
+    NOTHING("temperature"),
+    NOTHING("top_k"),
+    NOTHING("top_p"),
+    NOTHING("typical_p"),
+    NOTHING("repetition_penalty"),
+    NOTHING("length_penalty"),
+    NOTHING("no_repeat_ngram_size"),
+    NOTHING("encoder_no_repeat_ngram_size"),
+    NOTHING("bad_words_ids"),
+    NOTHING("num_return_sequences"),
+    NOTHING("forced_bos_token_id"),
+    NOTHING("forced_eos_token_id"),
+    NOTHING("remove_invalid_values"),
+    NOTHING("exponential_decay_length_penalty"),
+    NOTHING("suppress_tokens"),
+    NOTHING("begin_suppress_tokens"),
+    NOTHING("prefix"),
+    NOTHING("task_specific_params"),
+    NOTHING("finetuning_task"),
+    /* positions: the longest sequence, which an estimate uses */
+    NOTHING("max_position_embeddings"),
+    NOTHING("n_positions"),
+    /* heads of labels */
+    {"num_labels", WEFT_HUB_LABELS, "null", NULL, NULL},
+    {"id2label", WEFT_HUB_LABELS, "null", NULL, NULL},
+    {"label2id", WEFT_HUB_LABELS, "null", NULL, NULL},
+    {"problem_type", WEFT_HUB_LABELS, "null", NULL, NULL},
+    {"initializer_range", WEFT_HUB_START, "0.02", NULL, NULL},
+    /* another computation, other parameters, or parameters in another form */
+    REFUSE("auto_map", "null"),
+    REFUSE("quantization_config", "null"),
+    REFUSE("compression_config", "null"),
+    REFUSE("is_encoder_decoder", "false|null"),
+    REFUSE("add_cross_attention", "false|null"),
+    REFUSE("cross_attention_hidden_size", "null"),
+    REFUSE("tie_encoder_decoder", "false|null"),
+    REFUSE("pruned_heads", "null"),
+    REFUSE("text_config", "null"),
+    REFUSE("vision_config", "null"),
+    REFUSE("audio_config", "null"),
+    REFUSE("is_causal", "true|null"),
+    NOTHING("is_decoder"),
+    REFUSE("use_bidirectional_attention", "false|null"),
+    REFUSE("qk_norm", "false|null"),
+    REFUSE("use_qk_norm", "false|null"),
+    REFUSE("qk_layernorm", "false|null"),
+    REFUSE("query_key_norm", "false|null"),
+    REFUSE("q_norm", "false|null"),
+    REFUSE("k_norm", "false|null"),
+    REFUSE("qkv_bias", "false|null"),
+    REFUSE("qkv_proj_bias", "false|null"),
+    REFUSE("attention_out_bias", "false|null"),
+    REFUSE("attention_bias", "false|null"),
+    REFUSE("mlp_bias", "false|null"),
+    REFUSE("use_bias", "false|null"),
+    REFUSE("bias", "false|null"),
+    REFUSE("lm_head_bias", "false|null"),
+    REFUSE("head_dim", WEFT_HUB_HEAD_DIM "|null"),
+    REFUSE("layer_types", "\"full_attention\"|null"),
+    REFUSE("sliding_window", "null"),
+    REFUSE("use_sliding_window", "false|null"),
+    REFUSE("attention_chunk_size", "null"),
+    REFUSE("no_rope_layers", "1|null"),
+    REFUSE("alibi", "false|null"),
+    REFUSE("attn_logit_softcapping", "null"),
+    REFUSE("final_logit_softcapping", "null"),
+    REFUSE("logit_scale", "1|null"),
+    REFUSE("logits_scaling", "1|null"),
+    REFUSE("attention_multiplier", "null"),
+    REFUSE("embedding_multiplier", "1|null"),
+    REFUSE("residual_multiplier", "1|null"),
+    REFUSE("query_pre_attn_scalar", "null"),
+    REFUSE("clip_qkv", "null"),
+    REFUSE("parallel_residual", "false|null"),
+    REFUSE("use_parallel_residual", "false|null"),
+    REFUSE("parallel_attn", "false|null"),
+    REFUSE("partial_rotary_factor", "1|null"),
+    REFUSE("rotary_pct", "1|null"),
+    REFUSE("kv_lora_rank", "null"),
+    REFUSE("q_lora_rank", "null"),
+    REFUSE("num_local_experts", "0|null"),
+    REFUSE("num_experts", "0|null"),
+    REFUSE("n_routed_experts", "0|null"),
+    REFUSE("n_shared_experts", "0|null"),
+    REFUSE("num_experts_per_tok", "0|null"),
+    REFUSE("moe_intermediate_size", "0|null"),
+    REFUSE("shared_expert_intermediate_size", "0|null"),
+    REFUSE("mlp_only_layers", "null"),
+    REFUSE("num_nextn_predict_layers", "0|null"),
+    REFUSE("mup", "false|null"),
+    END};
+
+#define LLAMA_KEYS                                                                                 \
+    {"hidden_act", WEFT_HUB_COMPUTATION, "\"silu\"|\"swish\"", NULL, NULL},                        \
+        {"attention_dropout", WEFT_HUB_DROPOUT, "0|null", NULL, NULL},                             \
+        {"head_dim", WEFT_HUB_COMPUTATION, WEFT_HUB_HEAD_DIM "|null", NULL, "head_dim"},           \
+        {"rope_theta", WEFT_HUB_NUMBERS, "null", NULL, NULL},                                      \
+        {"rope_scaling", WEFT_HUB_NUMBERS, "null", NULL, NULL},                                    \
+    {                                                                                              \
+        "rope_parameters", WEFT_HUB_NUMBERS, "null", NULL, NULL                                    \
+    }
+
+static const struct weft_hub_key gpt2_keys[] = {
+    {"activation_function", WEFT_HUB_COMPUTATION, "\"gelu_new\"|\"gelu_pytorch_tanh\"", NULL, NULL},
+    {"attn_pdrop", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
+    {"embd_pdrop", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
+    {"resid_pdrop", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
+    {"layer_norm_epsilon", WEFT_HUB_NUMBERS, "1e-5", NULL, "eps"},
+    {"reorder_and_upcast_attn", WEFT_HUB_NUMBERS, "false", NULL, NULL},
+    REFUSE("scale_attn_weights", "true"),
+    REFUSE("scale_attn_by_inverse_layer_idx", "false"),
+    NOTHING("n_ctx"),
+    NOTHING("summary_type"),
+    NOTHING("summary_use_proj"),
+    NOTHING("summary_activation"),
+    NOTHING("summary_proj_to_labels"),
+    NOTHING("summary_first_dropout"),
+    END};
+static const struct weft_hub_key llama_keys[] = {
+    LLAMA_KEYS, {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-6", "eps"}, END};
+static const struct weft_hub_key mixtral_keys[] = {
+    LLAMA_KEYS,
+    {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-5", "eps"},
+    {"router_jitter_noise", WEFT_HUB_DROPOUT, "0", NULL, NULL},
+    NOTHING("output_router_logits"),
+    {"router_aux_loss_coef", WEFT_HUB_NUMBERS, "0", "0.001", NULL},
+    END};
+static const struct weft_hub_key qwen2_keys[] = {
+    LLAMA_KEYS,
+    {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-6", "eps"},
+    NOTHING("max_window_layers"),
+    NOTHING("attention_bias"),
+    NOTHING("qkv_bias"),
+    END};
+
+#define LLAMA_NAMES                                                                                \
+    .norm = "rms_norm", .embed_name = "embed", .block_name = "layers.{i}", .norm_name = "norm"
+#define LLAMA_SIZES(kv_missing, ffn, vocab)                                                        \
+    [WEFT_HUB_HIDDEN] = {"hidden_size", NULL, 4096, 0},                                            \
+    [WEFT_HUB_HEADS] = {"num_attention_heads", NULL, 32, 0},                                       \
+    [WEFT_HUB_KV_HEADS] = {"num_key_value_heads", NULL, kv_missing, WEFT_HUB_AS_HEADS},            \
+    [WEFT_HUB_FFN] = {"intermediate_size", NULL, ffn, 0},                                          \
+    [WEFT_HUB_LAYERS] = {"num_hidden_layers", NULL, 32, 0},                                        \
+    [WEFT_HUB_VOCAB] = {"vocab_size", NULL, vocab, 0}
+
+static const struct weft_hub_family hub_families[] = {
+    {.type = "gpt2",
+     .architecture = "GPT2LMHeadModel",
+     .block = "transformer_block",
+     .norm = "layer_norm",
+     .embed_name = "wte",
+     .block_name = "h.{i}",
+     .norm_name = "ln_f",
+     .sizes = {[WEFT_HUB_HIDDEN] = {"n_embd", "hidden_size", 768, 0},
+               [WEFT_HUB_HEADS] = {"n_head", "num_attention_heads", 12, 0},
+               [WEFT_HUB_FFN] = {"n_inner", NULL, WEFT_HUB_FOUR_HIDDEN, WEFT_HUB_FOUR_HIDDEN},
+               [WEFT_HUB_LAYERS] = {"n_layer", "num_hidden_layers", 12, 0},
+               [WEFT_HUB_VOCAB] = {"vocab_size", NULL, 50257, 0},
+               [WEFT_HUB_POSITIONS] = {"n_positions", "max_position_embeddings", 1024, 0}},
+     .ties = true,
+     .keys = gpt2_keys},
+    {.type = "llama",
+     .architecture = "LlamaForCausalLM",
+     .block = "llama_block",
+     LLAMA_NAMES,
+     .sizes = {LLAMA_SIZES(WEFT_HUB_AS_HEADS, 11008, 32000)},
+     .keys = llama_keys},
+    {.type = "mistral",
+     .architecture = "MistralForCausalLM",
+     .block = "llama_block",
+     LLAMA_NAMES,
+     .sizes = {LLAMA_SIZES(8, 14336, 32000)},
+     .window = "sliding_window",
+     .missing_window = 4096,
+     .keys = llama_keys},
+    {.type = "mixtral",
+     .architecture = "MixtralForCausalLM",
+     .block = "moe_block",
+     LLAMA_NAMES,
+     .sizes = {LLAMA_SIZES(8, 14336, 32000),
+               [WEFT_HUB_EXPERTS] = {"num_local_experts", "num_experts", 8, 0},
+               [WEFT_HUB_ACTIVE] = {"num_experts_per_tok", NULL, 2, 0}},
+     .window = "sliding_window",
+     .keys = mixtral_keys},
+    {.type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .block = "llama_block",
+     LLAMA_NAMES,
+     .sizes = {LLAMA_SIZES(32, 22016, 151936)},
+     .block_flag = "qkv_bias",
+     .window = "sliding_window",
+     .window_flag = "use_sliding_window",
+     .missing_window = 4096,
+     .keys = qwen2_keys},
+};
+enum { N_FAMILIES = sizeof hub_families / sizeof *hub_families };
+
+const struct weft_hub_family *weft_hub_family_find(const char *type)
+{
+    for (int i = 0; i < N_FAMILIES; i++)
+        if (strcmp(type, hub_families[i].type) == 0) return &hub_families[i];
+    return NULL;
+}
+
+static const struct weft_hub_key *find_row(const struct weft_hub_key *rows, const char *name)
+{
+    for (; rows->key != NULL; rows++)
+        if (strcmp(rows->key, name) == 0) return rows;
+    return NULL;
+}
+
+const struct weft_hub_key *weft_hub_key_find(const struct weft_hub_family *family, const char *name)
+{
+    const struct weft_hub_key *own = find_row(family->keys, name);
+    return own != NULL ? own : find_row(common_keys, name);
+}

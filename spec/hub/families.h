@@ -1,0 +1,73 @@
+/* Keys of Hugging Face's config.json: for each type of model, the sizes that Weft uses, their
+ * defaults in transformers, and the changes that other keys make. */
+#ifndef WEFT_SPEC_HUB_FAMILIES_H
+#define WEFT_SPEC_HUB_FAMILIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The types of models, for messages. */
+#define WEFT_HUB_TYPES "gpt2, llama, mistral, mixtral and qwen2"
+
+/* A size of the model. The default may be one of two rules. */
+enum weft_hub_size {
+    WEFT_HUB_HIDDEN,
+    WEFT_HUB_HEADS,
+    WEFT_HUB_KV_HEADS,
+    WEFT_HUB_FFN,
+    WEFT_HUB_EXPERTS,
+    WEFT_HUB_ACTIVE,
+    WEFT_HUB_LAYERS,
+    WEFT_HUB_VOCAB,
+    WEFT_HUB_POSITIONS,
+    WEFT_HUB_SIZES
+};
+enum { WEFT_HUB_AS_HEADS = -1, WEFT_HUB_FOUR_HIDDEN = -2 };
+
+struct weft_hub_size_key {
+    const char *key, *alias; /* NULL: the family has no such size; no alias */
+    int64_t missing;         /* transformers' value if the key is left out, or a rule above */
+    int64_t null;            /* the value for null; 0: null is refused */
+};
+
+/* The change that a key makes if it has another value than Weft's layers stand for. */
+enum weft_hub_change {
+    WEFT_HUB_NOTHING,
+    WEFT_HUB_LABELS,     /* hints at another head; nothing if the architecture is known */
+    WEFT_HUB_START,      /* initial values */
+    WEFT_HUB_DROPOUT,    /* told: no layer has it */
+    WEFT_HUB_NUMBERS,    /* told: no memory and no time of a plan depends on it */
+    WEFT_HUB_COMPUTATION /* refused */
+};
+
+struct weft_hub_key {
+    const char *key;
+    enum weft_hub_change change;
+    const char *usual;   /* JSON values separated by '|' that change nothing; WEFT_HUB_HEAD_DIM:
+                            hidden / heads; NULL for NOTHING */
+    const char *missing; /* transformers' value if the key is left out; NULL: a usual one */
+    const char *to;      /* key of a layer kind that takes the value, if the kind has it; NULL */
+};
+#define WEFT_HUB_HEAD_DIM "hidden / heads"
+
+struct weft_hub_family {
+    const char *type;         /* "model_type" */
+    const char *architecture; /* the class with a head on the vocabulary */
+    const char *block, *norm; /* layer kinds */
+    const char *embed_name, *block_name, *norm_name;
+    struct weft_hub_size_key sizes[WEFT_HUB_SIZES];
+    bool ties;                       /* if tie_word_embeddings is left out */
+    const char *block_flag;          /* a key of the block that is true; NULL: none */
+    const char *window;              /* key of the attention's window; NULL: none */
+    const char *window_flag;         /* key without which the window is not used; NULL: none */
+    int64_t missing_window;          /* 0: none */
+    const struct weft_hub_key *keys; /* up to one without a key */
+};
+
+/* The family of that "model_type"; NULL if there is none. */
+const struct weft_hub_family *weft_hub_family_find(const char *type);
+/* The row of a key, of the family or of all models; NULL for an unknown key. */
+const struct weft_hub_key *weft_hub_key_find(const struct weft_hub_family *family,
+                                             const char *name);
+
+#endif

@@ -47,6 +47,8 @@ Test(extremes, the_key_is_named_and_no_part_of_a_problem)
          "model.layers.2.vocab=256", "model.layers.0.vocab=10000000"},
         {"cluster.device.flops.f32", "cluster.device.flops.f32=0.001k",
          "model.layers.2.vocab=2147483647", "train.micro_batch=1"},
+        {"cluster.device.flops.bf16, 3", "cluster.device.flops.bf16=0.003k",
+         "train.precision.compute=bf16", "model.layers.2.vocab=2147483647"},
         {"forward_flops 1e+21", "model.layers.1.forward_flops=1000000000T", "train.steps=1",
          "train.steps=2"},
         {"vocab 2147483647", "model.layers.2.vocab=2147483647", "train.micro_batch=100000",

@@ -80,8 +80,8 @@ Test(cores, version_1_takes_the_least_quota_of_the_path)
 {
     const struct tree_file files[] = {{"cpu/cpu.cfs_quota_us", "-1\n"},
                                       {"cpu/cpu.cfs_period_us", "100000\n"},
-                                      {"cpu/job/cpu.cfs_quota_us", "250000\n"},
-                                      {"cpu/job/cpu.cfs_period_us", "100000\n"},
+                                      {"cpu/job/cpu.cfs_quota_us", "125000\n"},
+                                      {"cpu/job/cpu.cfs_period_us", "50000\n"},
                                       {"cpu/job/task/cpu.cfs_quota_us", "-1\n"},
                                       {"cpu/job/task/cpu.cfs_period_us", "100000\n"},
                                       {NULL, NULL}};

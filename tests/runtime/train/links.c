@@ -114,6 +114,40 @@ static void check_plan(void)
           "fault %d, %g times, %g", found.fault, found.times, found.share);
 }
 
+/* One rank of each other node sees node 1 slow, and it is not the first. Ranks without links see no
+ * usual rate. */
+static void check_single_ranks(void)
+{
+    enum { PER_NODE = 2, RANKS = 6 };
+    struct weft_link_sums all[RANKS];
+    int64_t scratch[RANKS];
+    for (int32_t r = 0; r < RANKS; r++)
+        all[r] = (struct weft_link_sums){.peer = -1};
+    for (int32_t r = 1; r < RANKS; r += 4) /* ranks 1 and 5 */
+        all[r] = (struct weft_link_sums){
+            .peer = 3, .ns = 2000 * INT64_C(1000000), .bytes = 100 * MB, .usual_ps = 2000};
+    const struct weft_link_finding found =
+        weft_links_judge(all, RANKS, PER_NODE, WINDOW_NS, 0, scratch);
+    CHECK(found.fault == WEFT_LINK_OF_HOST && found.to == 1, "fault %d of %d", found.fault,
+          found.to);
+}
+
+static void check_agreement(void)
+{
+    const struct weft_link_finding a = {WEFT_LINK_OF_PAIR, 0, 1, 0, 0};
+    struct weft_link_finding b = a;
+    b.share = 1;
+    CHECK(weft_links_agree(&a, &b), "one link");
+    b.to = 2;
+    CHECK(!weft_links_agree(&a, &b), "another end");
+    b = a;
+    b.from = 2;
+    CHECK(!weft_links_agree(&a, &b), "another beginning");
+    b = a;
+    b.fault = WEFT_LINK_OF_HOST;
+    CHECK(!weft_links_agree(&a, &b), "another fault");
+}
+
 struct dice {
     uint64_t seed, counter;
 };
@@ -156,6 +190,8 @@ RANKS_TEST(links)
     check_hosts();
     check_thresholds();
     check_plan();
+    check_single_ranks();
+    check_agreement();
     for (uint64_t seed = first; seed < first + 2000; seed++)
         check_random(seed);
     return 0;

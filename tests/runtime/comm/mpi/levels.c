@@ -7,8 +7,9 @@
 #include "tests/runtime/comm/mpi/double.h"
 #include "tests/runtime/comm/site.h"
 
-/* A stage of a reduction has 174,760 elements of a slice at 2 x 2, and 116,508 at 3 x 2. */
-enum { SLICE = 300001, FULL = 0, TO = 8 << 20, ARENA_BYTES = 10 << 20 };
+/* A stage of a reduction has 174,760 elements of a slice at 2 x 2, and 116,508 at 3 x 2; one of a
+ * gather has 524,288. */
+enum { SLICE = 600001, FULL = 0, TO = 8 << 20, ARENA_BYTES = 10 << 20 };
 
 struct shape {
     int32_t ranks, per_node;

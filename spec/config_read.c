@@ -294,7 +294,7 @@ enum weft_status weft_config_set_plain(struct weft_config *config, bool plain,
                                        struct weft_error *err)
 {
     config->plain = plain;
-    return hash_config(config, err);
+    return weft_config_hash_inputs(config, err);
 }
 
 /* Whether an override sets the key. */

@@ -4,10 +4,10 @@
         hosts.mpirun("openmpi", per_host, [program, ...])
 
 A host's link is shaped in the direction from the host. Everything is removed at the end, also of a program that
-was killed: the next one removes it first.
+was killed: the next one removes it first. Programs that want hosts at once take turns.
 """
 import contextlib
-import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -57,6 +57,7 @@ class Namespaces:
         self.addresses = [f"10.213.77.{i + 1}" for i in range(n)]
         self.hides = f"mount -t tmpfs none {hidden} && " if hidden else ""
         self.agent = Path(directory) / "weft-hosts-agent"
+        self.lock = None
 
     @staticmethod
     def _ip(*words, check=True):
@@ -78,6 +79,8 @@ class Namespaces:
     def __enter__(self):
         if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("tc") is None:
             raise Unavailable("hosts of network namespaces need root, ip and tc (iproute2)")
+        self.lock = open("/tmp/weft-hosts.lock", "w", encoding="ascii")  # names are of the machine
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
         self._remove()
         try:
             self._ip("link", "add", "weft-bridge", "type", "bridge")
@@ -86,6 +89,7 @@ class Namespaces:
                 self._add_host(i)
         except Unavailable:
             self._remove()
+            self.lock.close()
             raise
         # rsh's part: starts a launcher's daemon on another host.
         cases = "".join(f"  {a}) name={n};;\n" for a, n in zip(self.addresses, self.names))
@@ -127,6 +131,8 @@ class Namespaces:
     def __exit__(self, *_):
         self._remove()
         self.agent.unlink(missing_ok=True)
+        if self.lock is not None:
+            self.lock.close()
 
     def sent_bytes(self):
         """Bytes that each host has sent over its interface, with all headers."""

@@ -91,16 +91,17 @@ def open_module(model):
         kinds = [type(child) for child in module.children() if has_parameters(child)]
         return isinstance(module, lists) and len(kinds) > len(set(kinds))
 
-    def has_blocks(module):
-        return any(is_repeated(each) or (type(each).__name__ in named and each is not module) for each in module.modules())
+    def has_named(module):
+        return any(type(each).__name__ in named for each in module.modules() if each is not module)
 
     def walk(module):
         for child in module.children():
             block = type(child).__name__ in named or (
-                is_repeated(module) and not isinstance(child, lists) and sum(p.numel() for p in child.parameters()) <= large)
+                is_repeated(module) and not isinstance(child, lists) and not has_named(child) and
+                sum(p.numel() for p in child.parameters()) <= large)
             if not has_parameters(child):
                 continue
-            if isinstance(child, lists) or (not block and has_blocks(child)):
+            if isinstance(child, lists) or (not block and (has_named(child) or any(map(is_repeated, child.modules())))):
                 yield from walk(child)
             else:
                 yield child

@@ -254,12 +254,12 @@ def check_repeats(passes, layers):
     """Raises for activation checkpoints around layers that FSDP2 would run in another order than planned."""
     for number, other in passes.repeated:
         name = layers[number].name
-        if number != other:
-            raise WeftError(f"one activation checkpoint has layers {name} and {layers[other].name}: give layers= with a list "
-                            "of both, or checkpoint each layer alone")
         if number in passes.blind:
             raise WeftError(f"a reentrant activation checkpoint is around layer {name}, and would launch its prefetch list "
                             "again in backward: give use_reentrant=False, or checkpoint inside its forward")
+        if number != other:
+            raise WeftError(f"one activation checkpoint has layers {name} and {layers[other].name}: give layers= with a list "
+                            "of both, or checkpoint each layer alone")
 
 
 def measure_bytes(passes, layers):

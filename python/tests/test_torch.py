@@ -171,7 +171,7 @@ class TwoRanks(unittest.TestCase):
         measured, limit = mixed["peaks"]
         self.assertTrue(0.9 * limit <= measured <= 1.05 * limit, mixed["peaks"])
         self.assertEqual(mixed["dtypes"], ["bfloat16", "float32"])
-        for said, words in zip(mixed["refused"], ("gathers in bfloat16: give mp_policy=MixedPrecisionPolicy(param_dtype=torch.bf",
+        for said, words in zip(mixed["refused"], ("gathers in torch.bfloat16: give mp_policy=MixedPrecisionPolicy(param_dtype=torch.bf",
                                                   "reduce_dtype=torch.bfloat16, and the plan torch.float32",
                                                   "param_dtype=torch.bfloat16, and the plan torch.float32",
                                                   "precision is f16, and mp_policy.param_dtype is bfloat16")):

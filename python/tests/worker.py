@@ -283,8 +283,12 @@ def mixed_precision():
     plan = weft.plan(models.make_model(), example, loss_of, mp_policy=policy)
     own, seen, model = train(lambda model: plan.apply(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)),
                              plan.finish)
-    with weft.record(model, memory=True) as peak:
-        loss_of(model(example[0]), example[1]).backward()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(2):  # the first step makes the state
+        with weft.record(model, optimizer, memory=True) as peak:
+            loss_of(model(example[0]), example[1]).backward()
+            optimizer.step()
+            optimizer.zero_grad()
     narrow = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
     plain = weft.Plan(models.plain_plan())
     return {"default": train(lambda model: wrap_plainly(model, mp_policy=policy), lambda model: None)[0], "own": own,

@@ -37,11 +37,12 @@ def check_options(options):
 def choose_policy(policy, said):
     """Returns the planned policy with the rest of the caller's. None: FSDP2 keeps the parameters' own dtypes."""
     import torch
-    planned = {name: getattr(torch, said[name]) for name in ("param_dtype", "reduce_dtype")}
+    # An export has null for 16 bits.
+    planned = {name: getattr(torch, said[name] or "bfloat16") for name in ("param_dtype", "reduce_dtype")}
     told = f"MixedPrecisionPolicy(param_dtype={planned['param_dtype']}, reduce_dtype={planned['reduce_dtype']})"
     if policy is None:
         if planned["param_dtype"] != torch.float32:
-            raise WeftError(f"the plan gathers in {said['param_dtype']}: give mp_policy={told}")
+            raise WeftError(f"the plan gathers in {planned['param_dtype']}: give mp_policy={told}")
         return None
     for name, dtype in planned.items():
         given = getattr(policy, name)

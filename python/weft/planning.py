@@ -9,6 +9,8 @@ from .plans import Plan
 from .program import WeftError, find_program, make_export
 from .ranks import is_first, share_text
 
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}  # Weft's names, and PyTorch's
+
 
 def find_cluster(cluster):
     """Returns a cluster's content: a dictionary, a path, or a name such as "a100-8" of Weft's own."""
@@ -73,16 +75,15 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
 
 def find_policy(policy, precision):
     """Returns a policy, and Weft's names of the dtypes of gathers and of reductions."""
-    names = {None: None, "float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+    names = {None: None, **{name: short for short, name in DTYPES.items()}}
     if policy is None and precision in (None, "f32"):
         return None, precision, "f32"
     import torch
     from torch.distributed.fsdp import MixedPrecisionPolicy
     if policy is None:
-        dtype = {"bf16": torch.bfloat16, "f16": torch.float16}.get(precision)
-        if dtype is None:
+        if precision not in DTYPES:
             raise WeftError(f"precision {precision}: give f32, bf16 or f16")
-        policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
+        policy = MixedPrecisionPolicy(param_dtype=getattr(torch, DTYPES[precision]), reduce_dtype=torch.float32)
     check_options({"mp_policy": policy})
     told = [dtype and str(dtype).removeprefix("torch.") for dtype in (policy.param_dtype, policy.reduce_dtype)]
     if not all(dtype in names for dtype in told):
@@ -114,6 +115,7 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
                                ("--work-limit", "1M"), force=True)
             said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner, reduce),
                                ("--work-limit", "20G"))
+            said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
             modules = {layer.name: layer.names for layer in measured.layers}
             for unit in said["units"]:
                 unit["modules"] = [name for layer in unit["modules"] for name in modules[layer]]

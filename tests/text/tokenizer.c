@@ -14,7 +14,7 @@ static const char *const merges[] = {
     "i t",       "i s",      "a n",       "o r",       "e s",       "\u0120 b", "e d",
     "\u0120 f",  "in g",     "\u0120 p",  "o u",       "\u0120a n", "a l",      "a r",
     "\u0120t o", "\u0120 m", "\u0120o f", "\u0120 in", "\u0120 d",  "\u0120 h", "\u0120an d"};
-enum { MERGES = sizeof merges / sizeof *merges };
+enum { N_MERGES = sizeof merges / sizeof *merges };
 
 static void add_character(uint32_t code, struct weft_text *out)
 {
@@ -49,13 +49,13 @@ static void make_json(bool pairs, const char *pre, const char *members, struct w
                    "\"pre_tokenizer\":%s,%s\"model\":{\"type\":\"BPE\",\"vocab\":{",
                    pre, members);
     add_bytes(out);
-    for (int i = 0; i < MERGES; i++) {
+    for (int i = 0; i < N_MERGES; i++) {
         const char *space = strchr(merges[i], ' ');
         weft_text_addf(out, ",\"%.*s%s\":%d", (int)(space - merges[i]), merges[i], space + 1,
                        256 + i);
     }
     weft_text_add(out, "},\"merges\":[");
-    for (int i = 0; i < MERGES; i++) {
+    for (int i = 0; i < N_MERGES; i++) {
         const char *space = strchr(merges[i], ' ');
         if (pairs)
             weft_text_addf(out, "%s[\"%.*s\",\"%s\"]", i > 0 ? "," : "", (int)(space - merges[i]),

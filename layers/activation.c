@@ -5,26 +5,6 @@
 
 static const struct weft_field activation_keys[] = {WEFT_ROW_HIDDEN};
 
-static enum weft_status relu_needs(struct weft_subject *subject, struct weft_layer_work *work,
-                                   struct weft_error *err)
-{
-    (void)err;
-    work->backward_reads_output = true;
-    work->forward_flops = subject->t * subject->h;
-    work->backward_flops = 2 * work->forward_flops;
-    return WEFT_OK;
-}
-
-static enum weft_status gelu_needs(struct weft_subject *subject, struct weft_layer_work *work,
-                                   struct weft_error *err)
-{
-    (void)err;
-    work->backward_reads_input = true;
-    work->forward_flops = 8 * subject->t * subject->h;
-    work->backward_flops = 2 * work->forward_flops;
-    return WEFT_OK;
-}
-
 static const struct weft_recipe_step relu_steps[] = {
     {.op = &weft_op_activate, .in = {"x"}, .out = {"y"}, .kind = WEFT_WORD_RELU},
 };
@@ -32,12 +12,11 @@ static const struct weft_recipe relu_recipe = {WEFT_STEPS(relu_steps)};
 
 const struct weft_kind weft_kind_relu = {
     .type = "relu",
-    .recipe = &relu_recipe,
     .text = "max(x, 0)",
     WEFT_KEYS(activation_keys),
     .trains = true,
     .by_rows = true,
-    .needs = relu_needs,
+    WEFT_RECIPE(relu_recipe),
 };
 
 static const struct weft_recipe_step gelu_steps[] = {
@@ -47,10 +26,9 @@ static const struct weft_recipe gelu_recipe = {WEFT_STEPS(gelu_steps)};
 
 const struct weft_kind weft_kind_gelu = {
     .type = "gelu",
-    .recipe = &gelu_recipe,
     .text = "GELU, tanh form",
     WEFT_KEYS(activation_keys),
     .trains = true,
     .by_rows = true,
-    .needs = gelu_needs,
+    WEFT_RECIPE(gelu_recipe),
 };

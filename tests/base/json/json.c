@@ -151,8 +151,10 @@ Test(json, numbers_are_what_the_grammar_says)
     refuse_json("1.e5", "t:1:3: found 'e' where a digit after the decimal point is wanted");
     refuse_json("1e+", "t:1:4: the text ends where a digit of the exponent is wanted");
     refuse_json("0x10", "t:1:2: found 'x' where the end of the document is wanted");
-    refuse_json("NaN", "t:1:1: found 'N' where a value is wanted");
-    refuse_json("-Infinity", "t:1:2: found 'I' where a digit is wanted");
+    refuse_json("NaN", "t:1:1: found 'N' where a value is wanted. JSON has no NaN and no infinity: "
+                       "every number is finite");
+    refuse_json("-Infinity", "t:1:2: found 'I' where a digit is wanted. JSON has no NaN and no "
+                             "infinity: every number is finite");
 }
 
 Test(json, numbers_fit_a_double)
@@ -303,7 +305,8 @@ Test(json, who_writes_something_else_is_told_what)
     hints("{\"a\": True}", words);
     hints("[None]", words);
     hints("[1, 2", "");
-    hints("NaN", "");
+    hints("NaN", ". JSON has no NaN and no infinity: every number is finite");
+    hints("Nil", "");
     hints("-", "");
 }
 

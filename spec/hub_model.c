@@ -465,7 +465,10 @@ static enum weft_status write_notes(struct hub_reading *reading, struct weft_poo
     reading->out->notes =
         weft_text_ok(&notes) ? weft_pool_string(pool, weft_text_chars(&notes)) : NULL;
     weft_text_finish(&notes);
-    return reading->out->notes != NULL ? WEFT_OK : weft_fail_memory(reading->err, "a model");
+    reading->out->numbers = weft_pool_string(pool, weft_text_chars(&told[WEFT_HUB_NUMBERS]));
+    return reading->out->notes != NULL && reading->out->numbers != NULL
+               ? WEFT_OK
+               : weft_fail_memory(reading->err, "a model");
 }
 
 static enum weft_status read_model(struct hub_reading *reading, struct weft_pool *pool)

@@ -16,6 +16,7 @@ struct weft_hub_model {
     struct weft_findings_rename renames[3 * WEFT_HUB_SIZES];
     int32_t n_renames;
     const char *notes;       /* lines for the user, without a last newline; "": none */
+    const char *numbers;     /* keys with values, for numbers that Weft's layers do not give */
     int64_t window;          /* longest sequence that attention sees whole; 0: any */
     const char *window_path; /* of the key in the user's file */
 };

@@ -13,12 +13,18 @@
 #include "base/text.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/function.h"
+#include "runtime/checkpoint/hub_files.h"
+#include "spec/config.h"
+#include "spec/hub_model.h"
 
 struct weft_origin_file {
     const struct weft_model *model;
     struct weft_checkpoint *checkpoint;     /* NULL: a plain file */
-    struct weft_safetensors *plain;         /* NULL: a checkpoint */
-    const struct weft_safetensors *tensors; /* of one of them */
+    struct weft_safetensors *plain;         /* NULL: no file with Weft's names */
+    struct weft_hub_files *hub;             /* NULL: no files of Hugging Face */
+    const struct weft_safetensors *tensors; /* of checkpoint or plain; NULL: of hub */
+    const char *path;                       /* for messages; borrowed while it is opened */
 };
 
 static bool is_directory(const char *path)
@@ -52,7 +58,8 @@ static enum weft_status find_latest(const char *from, char path[PATH_MAX], struc
     if (status == WEFT_OK && latest == NULL)
         status = weft_fail(err, WEFT_E_NO_INPUT,
                            "--from %s: no checkpoint is there: give a run that saved one, "
-                           "RUN/checkpoints/step-N, or a safetensors file",
+                           "RUN/checkpoints/step-N, a safetensors file, or a model's folder of "
+                           "Hugging Face with model.safetensors",
                            from);
     if (status == WEFT_OK && strlen(latest) < PATH_MAX) memcpy(path, latest, strlen(latest) + 1);
     free(latest);
@@ -68,7 +75,8 @@ enum weft_status weft_origin_find(const char *from, char path[WEFT_ORIGIN_PATH_B
                          "--from %s: %s. Give a run that saved a checkpoint, "
                          "RUN/checkpoints/step-N, or a safetensors file",
                          from, strerror(errno));
-    if (is_directory(found) && !is_checkpoint(found)) WEFT_TRY(find_latest(from, found, err));
+    if (is_directory(found) && !is_checkpoint(found) && !weft_hub_files_are(found))
+        WEFT_TRY(find_latest(from, found, err));
     if (strlen(found) >= WEFT_ORIGIN_PATH_BYTES)
         return weft_fail(err, WEFT_E_USAGE, "--from %.60s...: the path is too long", from);
     memcpy(path, found, strlen(found) + 1);
@@ -95,20 +103,49 @@ static struct weft_text *add_name(struct differences *of, const char *name)
     return of->text.length < MOST_BYTES ? &of->text : NULL;
 }
 
-static void compare_tensor(const struct weft_tensor *wanted,
-                           const struct weft_safetensors_tensor *found,
+static struct weft_hub_tensor find_tensor(const struct weft_origin_file *file, const char *name)
+{
+    if (file->hub != NULL) return weft_hub_files_find(file->hub, name);
+    return (struct weft_hub_tensor){file->tensors, weft_safetensors_find(file->tensors, name),
+                                    false};
+}
+
+static void compare_tensor(const struct weft_tensor *wanted, const struct weft_hub_tensor *source,
                            struct differences all[KINDS])
 {
+    const struct weft_safetensors_tensor *found = source->tensor;
+    const int64_t turned[2] = {wanted->dims[1], wanted->dims[0]};
+    const int64_t *dims = source->transposed ? turned : wanted->dims;
     if (found == NULL) {
         (void)add_name(&all[MISSING], wanted->name);
-    } else if (!weft_safetensors_has_shape(found, wanted->dims, wanted->n_dims)) {
+    } else if (!weft_safetensors_has_shape(found, dims, wanted->n_dims)) {
         struct weft_text *out = add_name(&all[OF_SHAPE], wanted->name);
-        if (out != NULL) weft_safetensors_put_shapes(found, wanted->dims, wanted->n_dims, out);
+        if (out != NULL) weft_safetensors_put_shapes(found, dims, wanted->n_dims, out);
     } else if (found->type != WEFT_TENSOR_F32 && found->type != WEFT_TENSOR_F16 &&
                found->type != WEFT_TENSOR_BF16) {
         struct weft_text *out = add_name(&all[OF_TYPE], wanted->name);
         if (out != NULL) weft_text_addf(out, " is %s", weft_tensor_type_name(found->type));
     }
+}
+
+static void add_foreign(void *context, const char *name)
+{
+    (void)add_name(context, name);
+}
+
+/* Collects the tensors of Hugging Face's files that the model does not have. */
+static enum weft_status compare_rest(const struct weft_origin_file *file,
+                                     struct differences *foreign, struct weft_error *err)
+{
+    const struct weft_model *model = file->model;
+    const char **names = calloc((size_t)model->n_tensors + 1, sizeof *names);
+    if (names == NULL) return weft_fail_memory(err, file->path);
+    for (int32_t t = 0; t < model->n_tensors; t++)
+        names[t] = model->tensors[t].name;
+    enum weft_status status =
+        weft_hub_files_rest(file->hub, names, model->n_tensors, add_foreign, foreign, err);
+    free(names);
+    return status;
 }
 
 static bool is_of_model(const struct weft_model *model, const char *name)
@@ -149,15 +186,18 @@ static enum weft_status compare_tensors(const struct weft_origin_file *file, con
                                      {.kind = "not F32, F16 or BF16"}};
     for (int k = 0; k < KINDS; k++)
         weft_text_init(&all[k].text);
-    for (int32_t t = 0; t < model->n_tensors; t++)
-        compare_tensor(&model->tensors[t],
-                       weft_safetensors_find(file->tensors, model->tensors[t].name), all);
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        const struct weft_hub_tensor found = find_tensor(file, model->tensors[t].name);
+        compare_tensor(&model->tensors[t], &found, all);
+    }
+    enum weft_status status = WEFT_OK;
+    if (file->hub != NULL) status = compare_rest(file, &all[NOT_WANTED], err);
     /* Names are unique in both, so counts show whether the file has extra ones. */
-    if (file->tensors->n_tensors != model->n_tensors - all[MISSING].n)
+    else if (file->tensors->n_tensors != model->n_tensors - all[MISSING].n)
         for (int32_t t = 0; t < file->tensors->n_tensors; t++)
             if (!is_of_model(model, file->tensors->tensors[t].name))
                 (void)add_name(&all[NOT_WANTED], file->tensors->tensors[t].name);
-    enum weft_status status = fail_different(path, all, err);
+    if (status == WEFT_OK) status = fail_different(path, all, err);
     for (int k = 0; k < KINDS; k++)
         weft_text_finish(&all[k].text);
     return status;
@@ -175,12 +215,89 @@ static enum weft_status compare_function(const struct weft_origin_file *file, co
                      why.text, path, file->checkpoint->manifest->files[0].name);
 }
 
+/* The model that a config.json describes, in a config for nothing else. */
+static enum weft_status read_hub_model(const char *path, struct weft_config **out,
+                                       struct weft_error *err)
+{
+    struct weft_text run, model;
+    struct weft_json_writer writer;
+    weft_text_init(&run);
+    weft_text_init(&model);
+    weft_text_add(&model, "model=");
+    weft_json_writer_init(&writer, &model, 0);
+    weft_json_add_string(&writer, path);
+    enum weft_status status = weft_hub_model_run(path, &run, err);
+    if (status == WEFT_OK && !(weft_text_ok(&run) && weft_text_ok(&model)))
+        status = weft_fail_memory(err, path);
+    const char *overrides[] = {weft_text_chars(&model), "train.seq_len=1"};
+    if (status == WEFT_OK)
+        status = weft_config_load(&(struct weft_config_input){.bytes = weft_text_chars(&run),
+                                                              .length = run.length,
+                                                              .source = path,
+                                                              .overrides = overrides,
+                                                              .n_overrides = 2},
+                                  out, err);
+    weft_text_finish(&run);
+    weft_text_finish(&model);
+    return status;
+}
+
+/* Compares the model's function with that of config.json: shapes do not tell the number of heads.
+ */
+static enum weft_status compare_hub_function(const struct weft_origin_file *file, const char *path,
+                                             struct weft_error *err)
+{
+    enum { SHOWN = 5 };
+    struct weft_config *config = NULL;
+    struct weft_text ours, theirs, differences;
+    WEFT_TRY(read_hub_model(path, &config, err));
+    weft_text_init(&ours);
+    weft_text_init(&theirs);
+    weft_text_init(&differences);
+    weft_function_write(file->model, &ours);
+    weft_function_write(config->model, &theirs);
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(&ours) || !weft_text_ok(&theirs))
+        status = weft_fail_memory(err, path);
+    else if (config->numbers[0] != '\0')
+        status = weft_fail(err, WEFT_E_DATA, "%s: no layer of Weft computes with %s", path,
+                           config->numbers);
+    else if (weft_function_compare(weft_text_chars(&ours), weft_text_chars(&theirs), SHOWN,
+                                   &differences) > 0)
+        status = weft_fail(err, WEFT_E_DATA, "%s: is of another model than the run's: %s", path,
+                           weft_text_chars(&differences));
+    weft_text_finish(&differences);
+    weft_text_finish(&theirs);
+    weft_text_finish(&ours);
+    weft_config_destroy(config);
+    return status;
+}
+
+/* A folder has a config.json, or is taken as a file alone. */
+static enum weft_status open_hub(struct weft_origin_file *file, const char *path,
+                                 struct weft_error *err)
+{
+    struct weft_text config;
+    WEFT_TRY(weft_hub_files_open(path, &file->hub, err));
+    WEFT_TRY(compare_tensors(file, path, err));
+    if (!is_directory(path)) return WEFT_OK;
+    weft_text_init(&config);
+    weft_hub_model_path(path, &config);
+    enum weft_status status = weft_text_ok(&config) ? WEFT_OK : weft_fail_memory(err, path);
+    if (status == WEFT_OK) status = compare_hub_function(file, weft_text_chars(&config), err);
+    weft_text_finish(&config);
+    return status;
+}
+
 static enum weft_status open_file(struct weft_origin_file *file, const char *path,
                                   struct weft_error *err)
 {
+    file->path = path;
+    if (weft_hub_files_are(path)) return open_hub(file, path, err);
     if (!is_directory(path)) {
         WEFT_TRY(weft_safetensors_open(path, &file->plain, err));
         file->tensors = file->plain;
+        if (weft_hub_files_have_names(file->plain)) return open_hub(file, path, err);
         return compare_tensors(file, path, err);
     }
     WEFT_TRY(weft_checkpoint_open(path, &file->checkpoint, err));
@@ -208,6 +325,7 @@ void weft_origin_close(struct weft_origin_file *file)
 {
     if (file == NULL) return;
     weft_checkpoint_close(file->checkpoint);
+    weft_hub_files_close(file->hub);
     weft_safetensors_destroy(file->plain);
     free(file);
 }
@@ -225,6 +343,7 @@ void weft_origin_warn(const struct weft_origin_file *file)
         weft_checkpoint_warn(file->checkpoint);
         return;
     }
+    if (file->plain == NULL) return;
     weft_log(WEFT_LOG_WARNING,
              "%s: is a file of tensors alone: names and shapes are the model's, and whether it is "
              "damaged or of a model that computes something else cannot be checked",
@@ -234,7 +353,6 @@ void weft_origin_warn(const struct weft_origin_file *file)
 enum weft_status weft_origin_read(const struct weft_origin_file *file, int32_t tensor,
                                   int64_t first, int64_t count, float *out, struct weft_error *err)
 {
-    const char *name = file->model->tensors[tensor].name;
-    return weft_safetensors_read_f32(file->tensors, weft_safetensors_find(file->tensors, name),
-                                     first, count, out, err);
+    const struct weft_hub_tensor from = find_tensor(file, file->model->tensors[tensor].name);
+    return weft_hub_tensor_read(&from, first, count, out, err);
 }

@@ -129,9 +129,9 @@ struct weft_plan_options {
 
 struct weft_config {
     struct weft_pool pool;
-    const char *source, *notes, *numbers; /* the config's file; texts of spec/hub_model.h */
-    bool limit_given;                     /* an override gave cluster.memory_limit */
-    bool split_given, order_given;        /* so a key of the split; train.reduce or train.group */
+    const char *source, *notes;    /* the config's file; lines for the user, "": none */
+    bool limit_given;              /* an override gave cluster.memory_limit */
+    bool split_given, order_given; /* so a key of the split; train.reduce or train.group */
     struct {
         int64_t micro_batch, group; /* 0: none */
     } kept;                         /* by weft_config_keep_split */

@@ -320,7 +320,6 @@ static void take_hub(const struct weft_section *section, struct weft_config *con
 {
     const struct weft_hub_model *hub = &section->hub;
     config->notes = hub->notes != NULL ? hub->notes : "";
-    config->numbers = hub->numbers != NULL ? hub->numbers : "";
     if (hub->window == 0 || config->train.seq_len <= hub->window) return;
     weft_findings_add(findings, section->source, hub->window_path,
                       "is %lld, and train.seq_len is %lld: no layer of Weft has a window. Take "

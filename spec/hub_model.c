@@ -459,16 +459,12 @@ static enum weft_status write_notes(struct hub_reading *reading, struct weft_poo
         add_note(reading, "no labels are planned, but a head on the vocabulary",
                  &told[WEFT_HUB_LABELS], &notes);
     add_note(reading, "initial values are Weft's own", &told[WEFT_HUB_START], &notes);
-    add_note(reading, "change numbers, but no memory and no time of a plan",
-             &told[WEFT_HUB_NUMBERS], &notes);
+    add_note(reading, WEFT_HUB_NUMBERS_NOTE, &told[WEFT_HUB_NUMBERS], &notes);
     add_note(reading, "keys that Weft does not know are not used", &reading->unknown, &notes);
     reading->out->notes =
         weft_text_ok(&notes) ? weft_pool_string(pool, weft_text_chars(&notes)) : NULL;
     weft_text_finish(&notes);
-    reading->out->numbers = weft_pool_string(pool, weft_text_chars(&told[WEFT_HUB_NUMBERS]));
-    return reading->out->notes != NULL && reading->out->numbers != NULL
-               ? WEFT_OK
-               : weft_fail_memory(reading->err, "a model");
+    return reading->out->notes != NULL ? WEFT_OK : weft_fail_memory(reading->err, "a model");
 }
 
 static enum weft_status read_model(struct hub_reading *reading, struct weft_pool *pool)

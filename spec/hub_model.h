@@ -9,6 +9,10 @@
 #include "spec/field.h"
 #include "spec/hub/families.h"
 
+/* Begins the note of keys for numbers that Weft's layers do not give. Weights are not imported with
+ * such a note. */
+#define WEFT_HUB_NUMBERS_NOTE "change numbers, but no memory and no time of a plan"
+
 /* A config.json as a section. */
 struct weft_hub_model {
     struct weft_json *section; /* {"layers": [...]} */
@@ -16,7 +20,6 @@ struct weft_hub_model {
     struct weft_findings_rename renames[3 * WEFT_HUB_SIZES];
     int32_t n_renames;
     const char *notes;       /* lines for the user, without a last newline; "": none */
-    const char *numbers;     /* keys with values, for numbers that Weft's layers do not give */
     int64_t window;          /* longest sequence that attention sees whole; 0: any */
     const char *window_path; /* of the key in the user's file */
 };

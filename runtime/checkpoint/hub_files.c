@@ -376,7 +376,8 @@ enum weft_status weft_hub_files_rest(const struct weft_hub_files *files, const c
         if (used == NULL) return weft_fail_memory(err, files->path);
         for (int32_t t = 0; t < n; t++) {
             const struct weft_hub_tensor found = weft_hub_files_find(files, own[t]);
-            if (found.tensor != NULL && found.file == file) used[found.tensor - file->tensors] = true;
+            if (found.tensor != NULL && found.file == file)
+                used[found.tensor - file->tensors] = true;
         }
         status = visit_rest(files, file, used, visit, context, err);
         free(used);

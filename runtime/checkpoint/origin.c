@@ -256,12 +256,13 @@ static enum weft_status compare_hub_function(const struct weft_origin_file *file
     weft_text_init(&differences);
     weft_function_write(file->model, &ours);
     weft_function_write(config->model, &theirs);
+    const char *numbers = strstr(config->notes, WEFT_HUB_NUMBERS_NOTE);
     enum weft_status status = WEFT_OK;
     if (!weft_text_ok(&ours) || !weft_text_ok(&theirs))
         status = weft_fail_memory(err, path);
-    else if (config->numbers[0] != '\0')
+    else if (numbers != NULL)
         status = weft_fail(err, WEFT_E_DATA, "%s: no layer of Weft computes with %s", path,
-                           config->numbers);
+                           numbers + strlen(WEFT_HUB_NUMBERS_NOTE ": "));
     else if (weft_function_compare(weft_text_chars(&ours), weft_text_chars(&theirs), SHOWN,
                                    &differences) > 0)
         status = weft_fail(err, WEFT_E_DATA, "%s: is of another model than the run's: %s", path,
@@ -293,7 +294,7 @@ static enum weft_status open_file(struct weft_origin_file *file, const char *pat
                                   struct weft_error *err)
 {
     file->path = path;
-    if (weft_hub_files_are(path)) return open_hub(file, path, err);
+    if (!is_checkpoint(path) && weft_hub_files_are(path)) return open_hub(file, path, err);
     if (!is_directory(path)) {
         WEFT_TRY(weft_safetensors_open(path, &file->plain, err));
         file->tensors = file->plain;

@@ -223,7 +223,7 @@ static enum weft_status run_info(const struct weft_cli *cli, struct weft_error *
     if (cli->n_operands != 2)
         return weft_fail(err, WEFT_E_USAGE, "data info: give one file, or one pattern in quotes");
     WEFT_TRY(
-        weft_corpora_open(cli->operands[1], "data info", WEFT_DATA_AUTO, INT32_MAX, &corpora, err));
+        weft_corpora_open(cli->operands[1], "data info", WEFT_DATA_AUTO, INT64_MAX, &corpora, err));
     enum weft_status status = find_largest(&corpora, &largest, err);
     if (status == WEFT_OK) status = emit_facts(cli, &corpora, largest, err);
     weft_corpora_close(&corpora);

@@ -105,7 +105,7 @@ static bool is_text(const struct weft_config *config)
     if (config->model->layers[0].vocab == BYTE_VALUES) return true;
     enum weft_data_format format = (enum weft_data_format)config->train.data_format;
     if (config->train.data == NULL || weft_corpora_open(config->train.data, "train.data", format,
-                                                        INT32_MAX, &corpora, &ignored) != WEFT_OK)
+                                                        INT64_MAX, &corpora, &ignored) != WEFT_OK)
         return false;
     bool text = corpora.text;
     weft_corpora_close(&corpora);

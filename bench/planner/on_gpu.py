@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 from results import record  # pylint: disable=wrong-import-position
 
 LIMITS = [8, 10, 12, 16, 20]  # GiB of a rank
+GOAL = "step falls at these limits"
+GOALS = [7.3, 8.4, 9.6, 7.0, 2.7]  # per cent
 
 
 def plan(build, limit, work):
@@ -52,7 +54,9 @@ def main():
         rows.append(row_of(limit, before, plan(options.build, limit, options.work)))
         print(" | ".join(rows[-1]), flush=True)
     if options.record:
-        record("memory", "on-gpu", rows, {})
+        falls = [row[3] for row in rows]
+        met = all(float(fall.split()[0]) >= goal for fall, goal in zip(falls, GOALS))
+        record("memory", "on-gpu", rows, {GOAL: (", ".join(falls), met)})
 
 
 if __name__ == "__main__":

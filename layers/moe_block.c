@@ -74,7 +74,7 @@ static enum weft_status moe_block_needs(struct weft_subject *subject, struct wef
 
 static void moe_block_sizes(const struct weft_layer *layer, struct weft_text *out)
 {
-    weft_block_add_llama_sizes(layer, out);
+    weft_block_add_shared_sizes(layer, out);
     weft_text_addf(out, " experts=%lld/%lld",
                    (long long)weft_block_key(layer, WEFT_BLOCK_ACTIVE_EXPERTS),
                    (long long)weft_block_key(layer, WEFT_BLOCK_EXPERTS));

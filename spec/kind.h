@@ -22,6 +22,7 @@
     X(lm_head)                                                                                     \
     X(classifier)                                                                                  \
     X(llama_block)                                                                                 \
+    X(qwen3_block)                                                                                 \
     X(rms_norm)                                                                                    \
     X(encoder_block)                                                                               \
     X(moe_block)                                                                                   \
@@ -85,6 +86,7 @@ struct weft_kind {
     size_t n_keys;
     const struct weft_recipe *recipe; /* its steps (layers/recipe/recipe.h); or NULL */
     bool trains;                      /* runtime/nn has its functions */
+    bool cpu_only;                    /* a GPU has no functions of it yet */
     bool closes_residual;             /* two branches of it add to the residual stream */
     bool by_rows; /* a row depends on earlier rows only through a cache, so it can generate */
     enum weft_kind_input input;

@@ -25,7 +25,7 @@ union weft_key {
     double number;
     bool flag;
 };
-enum { WEFT_LAYER_KEYS = WEFT_KIND_KEYS + 2 }; /* a kind of Weft may have two more */
+enum { WEFT_LAYER_KEYS = WEFT_KIND_KEYS + 8 }; /* a kind of Weft may have more */
 
 struct weft_layer {
     const char *name;             /* "h.3" */

@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "spec/device.h"
 #include "spec/layer.h"
 
 struct weft_tensor {
@@ -62,10 +63,11 @@ void weft_model_destroy(struct weft_model *model);
 WEFT_MUST_USE enum weft_status weft_model_learns(const struct weft_model *model,
                                                  struct weft_error *err);
 
-/* WEFT_OK when every layer has kernels and the chain can be trained on text: its first layer is an
- * embedding, or linear with seq_len 1, and its last is lm_head or classifier. Otherwise WEFT_E_DATA
- * names the layer and a cure. */
+/* WEFT_OK when every layer has kernels of the device and the chain can be trained on text: its
+ * first layer is an embedding, or linear with seq_len 1, and its last is lm_head or classifier.
+ * Otherwise WEFT_E_DATA names the layer and a cure. */
 WEFT_MUST_USE enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_len,
+                                                 enum weft_device_type device,
                                                  struct weft_error *err);
 
 /* Bytes of the model's input for one micro-step, held from the first forward to the first layer's

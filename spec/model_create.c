@@ -215,14 +215,20 @@ enum weft_status weft_model_learns(const struct weft_model *model, struct weft_e
 }
 
 enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_len,
-                                   struct weft_error *err)
+                                   enum weft_device_type device, struct weft_error *err)
 {
-    for (int32_t i = 0; i < model->n_layers; i++)
+    for (int32_t i = 0; i < model->n_layers; i++) {
+        if (device == WEFT_DEVICE_CUDA && model->layers[i].kind->cpu_only)
+            return weft_layer_refuse(
+                err, &model->layers[i],
+                "CPUs alone train it so far: a GPU has no kernels of it. Set cluster.device.type "
+                "to \"cpu\"; `weft plan`, `weft estimate` and `weft simulate` work for GPUs");
         if (!model->layers[i].kind->trains)
             return weft_layer_refuse(
                 err, &model->layers[i],
                 "it can be planned but not trained, for lack of kernels; `weft plan`, "
                 "`weft estimate` and `weft simulate` work");
+    }
     if (model->n_tensors == 0) return fail_frozen(err);
     WEFT_TRY(weft_model_learns(model, err));
     return check_ends(model, seq_len, err);

@@ -86,8 +86,9 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     if (status == WEFT_OK) weft_train_warn_of_lr(&session.config->train);
     if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);
     const bool trains =
-        status != WEFT_OK || weft_model_trains(session.config->model, session.config->train.seq_len,
-                                               &untrained) == WEFT_OK;
+        status != WEFT_OK ||
+        weft_model_trains(session.config->model, session.config->train.seq_len,
+                          session.config->cluster.device.type, &untrained) == WEFT_OK;
     weft_session_close(&session);
     if (status != WEFT_OK)
         weft_text_addf(&found->problems, "%s%s", found->problems.length ? "\n" : "", err.text);

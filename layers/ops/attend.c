@@ -1,9 +1,12 @@
 /* Attention of queries, keys and values [rows, heads * head_dim]: softmax(q k^T / sqrt(head_dim)) v
  * for each head and sample. Query heads share kv_heads of keys and values in equal groups. It saves
  * probabilities [samples, heads, seq_len, seq_len], or on a GPU's tensor cores a number a row and
- * head. With `save` it is the log of each row's sum in f32 (Dao et al. 2022, section 3.2). */
+ * head. With `save` it is the log of each row's sum in f32 (Dao et al. 2022, section 3.2), and a
+ * CPU computes probabilities again. With `window` a row attends to so many rows at most; no kernel
+ * has that yet, so longer sequences are refused. */
 #include "layers/recipe/op.h"
 #include "layers/shared/block.h"
+#include "layers/shared/stripe.h"
 
 static enum weft_status check_widths(const struct weft_walk *walk,
                                      const struct weft_walk_step *step, struct weft_error *err)
@@ -29,6 +32,12 @@ static enum weft_status shape_attend(struct weft_walk *walk, struct weft_walk_st
                                      struct weft_error *err)
 {
     WEFT_TRY(check_widths(walk, step, err));
+    if (step->sizes.window > 0 && walk->batch.seq_len > step->sizes.window)
+        return weft_layer_refuse(
+            err, walk->layer,
+            "sliding windows cannot be trained yet: \"%s\" is %lld, and a "
+            "sequence has %lld tokens. Set train.seq_len to at most the window",
+            step->from->window, (long long)step->sizes.window, (long long)walk->batch.seq_len);
     const int64_t rows = weft_times(&walk->fits, step->sizes.heads, step->rows);
     if (step->from->save == WEFT_WORD_LOG_SUMS)
         WEFT_TRY(weft_step_add_statistic(walk, step, "log_sums", step->rows, step->sizes.heads,
@@ -55,16 +64,32 @@ static double attend_flops(const struct weft_walk *walk, const struct weft_walk_
            (double)weft_span_width(&step->in[0]);
 }
 
+/* A CPU computes probabilities again in stripes: of those and of their gradients. */
+static void add_stripes(struct weft_walk *walk, int64_t row_bytes, struct weft_step_scratch *out)
+{
+    const int64_t s = walk->batch.seq_len, rows = s > 0 ? weft_stripe_rows(s) : 0;
+    out->forward_scores = weft_times(&walk->fits, rows < s ? rows : s, row_bytes);
+    out->scores = weft_times(&walk->fits, 2, out->forward_scores);
+}
+
 static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
                            struct weft_step_scratch *out)
 {
     struct weft_sizes *fits = &walk->fits;
     const int64_t s = walk->batch.seq_len;
     const int64_t row_bytes = weft_times(fits, s, weft_dtype_bytes(walk->batch.compute));
-    if (step->from->save != WEFT_WORD_LOG_SUMS) out->scores = weft_times(fits, s, row_bytes);
-    /* Gradients of 16 bits are summed in f32 over the queries that share keys and values. */
-    if (step->sizes.kv_heads < step->sizes.heads && walk->batch.compute != WEFT_F32)
-        out->sums = weft_times(fits, weft_times(fits, s, step->sizes.head_dim), sizeof(float));
+    /* Gradients of 16 bits are summed in f32: over the queries that share keys and values, and
+     * over stripes. */
+    int64_t sums = step->sizes.kv_heads < step->sizes.heads ? 1 : 0;
+    if (step->from->save != WEFT_WORD_LOG_SUMS) {
+        out->scores = weft_times(fits, s, row_bytes);
+    } else {
+        sums = walk->batch.on_gpu ? 0 : 2;
+        if (!walk->batch.on_gpu) add_stripes(walk, row_bytes, out);
+    }
+    if (walk->batch.compute != WEFT_F32)
+        out->sums = weft_times(fits, weft_times(fits, s, step->sizes.head_dim),
+                               sums * (int64_t)sizeof(float));
     const bool cores =
         !walk->batch.plain && weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
     out->gpu_backward = weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
@@ -75,7 +100,7 @@ const struct weft_op weft_op_attend = {
     .name = "attend",
     .n_in = 3,
     .required = WEFT_SIZE(heads) | WEFT_SIZE(kv_heads) | WEFT_SIZE(head_dim),
-    .optional = WEFT_SIZE(causal),
+    .optional = WEFT_SIZE(causal) | WEFT_SIZE(window),
     .counts = true,
     .mixes_rows = true,
     .caches = WEFT_STEP_IN1 | WEFT_STEP_IN2,

@@ -1,5 +1,5 @@
 /* Normalises rows. Kind layer: tensors weight and bias, statistics mean and rstd. Kind rms: weight
- * and rstd. */
+ * and rstd, with `epsilon`; and `parts` of a row alone, which share the weight. */
 #include "layers/recipe/op.h"
 
 static bool has_mean(const struct weft_walk_step *step)
@@ -7,17 +7,30 @@ static bool has_mean(const struct weft_walk_step *step)
     return step->from->kind == WEFT_WORD_LAYER;
 }
 
+static int64_t parts_of(const struct weft_walk_step *step)
+{
+    return step->sizes.parts > 0 ? step->sizes.parts : 1;
+}
+
 static enum weft_status shape_norm(struct weft_walk *walk, struct weft_walk_step *step,
                                    struct weft_error *err)
 {
-    const int64_t width = weft_span_width(&step->in[0]);
-    WEFT_TRY(weft_step_add_tensor(walk, step, width, 0, WEFT_INIT_ONE, 0, err));
+    const int64_t columns = weft_span_width(&step->in[0]), parts = parts_of(step);
+    if (has_mean(step) ? step->from->parts != NULL || step->from->epsilon != NULL
+                       : !(step->numbers.epsilon > 0))
+        return weft_step_refuse(walk, step, err,
+                                "kind layer has no parts and no epsilon, and kind rms an epsilon "
+                                "above 0");
+    if (columns % parts != 0)
+        return weft_step_refuse(walk, step, err, "%lld parts do not divide %lld columns",
+                                (long long)parts, (long long)columns);
+    WEFT_TRY(weft_step_add_tensor(walk, step, columns / parts, 0, WEFT_INIT_ONE, 0, err));
     if (has_mean(step)) {
-        WEFT_TRY(weft_step_add_tensor(walk, step, width, 0, WEFT_INIT_ZERO, 0, err));
+        WEFT_TRY(weft_step_add_tensor(walk, step, columns, 0, WEFT_INIT_ZERO, 0, err));
         WEFT_TRY(weft_step_add_statistic(walk, step, "mean", step->rows, 1, WEFT_VALUE_F32, err));
     }
-    WEFT_TRY(weft_step_add_statistic(walk, step, "rstd", step->rows, 1, WEFT_VALUE_F32, err));
-    return weft_step_add_output(walk, step, step->rows, width, err);
+    WEFT_TRY(weft_step_add_statistic(walk, step, "rstd", step->rows, parts, WEFT_VALUE_F32, err));
+    return weft_step_add_output(walk, step, step->rows, columns, err);
 }
 
 static unsigned norm_reads(const struct weft_walk *walk, const struct weft_walk_step *step)
@@ -35,7 +48,8 @@ static double norm_flops(const struct weft_walk *walk, const struct weft_walk_st
 static void norm_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
                          struct weft_step_scratch *out)
 {
-    const int64_t width = weft_span_width(&step->in[0]), sums = has_mean(step) ? 2 : 1;
+    const int64_t width = weft_span_width(&step->in[0]) / parts_of(step);
+    const int64_t sums = has_mean(step) ? 2 : 1;
     out->sums = weft_times(&walk->fits, weft_times(&walk->fits, sums, width), sizeof(float));
     out->gpu_backward = weft_times(&walk->fits, sums, weft_step_stripes(walk, step->rows, width));
 }
@@ -43,6 +57,8 @@ static void norm_scratch(struct weft_walk *walk, const struct weft_walk_step *st
 const struct weft_op weft_op_norm = {
     .name = "norm",
     .n_in = 1,
+    .optional = WEFT_SIZE(parts),
+    .numbers = WEFT_NUMBER(epsilon),
     .kinds = 1u << WEFT_WORD_LAYER | 1u << WEFT_WORD_RMS,
     .adds = WEFT_STEP_IN0,
     .holds = WEFT_WALK_NONE,

@@ -19,12 +19,17 @@ enum {
 #define WEFT_STEP_SIZE(name) WEFT_SIZE_INDEX_##name,
 enum { WEFT_STEP_SIZES(WEFT_STEP_SIZE) WEFT_SIZE_COUNT };
 #undef WEFT_STEP_SIZE
-#define WEFT_SIZE(name) (1u << WEFT_SIZE_INDEX_##name)
+#define WEFT_SIZE(name)        (1u << WEFT_SIZE_INDEX_##name)
+#define WEFT_STEP_NUMBER(name) WEFT_NUMBER_INDEX_##name,
+enum { WEFT_STEP_NUMBERS(WEFT_STEP_NUMBER) WEFT_NUMBER_COUNT };
+#undef WEFT_STEP_NUMBER
+#define WEFT_NUMBER(name) (1u << WEFT_NUMBER_INDEX_##name)
 
 /* Bytes that backward of a step needs and further bytes of a GPU's kernels. */
 struct weft_step_scratch {
-    int64_t scores; /* of attention: gradients of a head's scores */
-    int64_t sums;   /* f32 sums of columns */
+    int64_t scores; /* of attention: gradients of a head's scores, or two stripes of scores */
+    int64_t forward_scores; /* of attention: a stripe */
+    int64_t sums;           /* f32 sums of columns */
     int64_t gpu_forward, gpu_backward;
     int64_t gpu_own; /* of a GPU's backward, next to gpu_backward of any step */
 };
@@ -33,6 +38,7 @@ struct weft_op {
     const char *name; /* in recipes */
     int32_t n_in;
     unsigned required, optional; /* sizes that its steps give or may give: bits WEFT_SIZE */
+    unsigned numbers;            /* that its steps may give: bits WEFT_NUMBER; 0 if left out */
     unsigned kinds;              /* bits 1 << word of `kind`; 0: it has none */
     bool adds_value;             /* a step may have `add` */
     bool has_weight;             /* a product with a weight: selective recomputation keeps it */

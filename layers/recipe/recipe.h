@@ -27,9 +27,20 @@
     X(heads)    /* of queries */                                                                   \
     X(kv_heads) /* of keys and values */                                                           \
     X(head_dim)                                                                                    \
-    X(causal) /* 1: a row attends to itself and earlier rows */                                    \
+    X(parts)    /* of a row that a norm normalises alone, with one weight; at least 1 */           \
+    X(causal)   /* 1: a row attends to itself and earlier rows */                                  \
+    X(window)   /* earlier rows that a row attends to at most, with itself; 0: all */              \
+    X(original) /* the sequence length before rope's scaling */                                    \
     X(vocab)                                                                                       \
     X(positions) /* rows of the table of positions, or 0 */
+
+/* X(identifier): attributes of steps, as texts: a number, or the name of a key. */
+#define WEFT_STEP_NUMBERS(X)                                                                       \
+    X(epsilon) /* of a norm of kind rms */                                                         \
+    X(base)    /* of rope */                                                                       \
+    X(factor)  /* of rope's scaling, 0: none */                                                    \
+    X(low)     /* rope's scaling divides waves longer than original / low */                       \
+    X(high)    /* and keeps those shorter than original / high */
 
 /* Attributes that are words. */
 enum weft_word {
@@ -56,7 +67,7 @@ enum {
 };
 
 struct weft_op; /* op.h */
-#define WEFT_STEP_SIZE(name) const char *name;
+#define WEFT_STEP_TEXT(name) const char *name;
 struct weft_recipe_step {
     const struct weft_op *op;
     const char *in[WEFT_STEP_INPUTS];       /* references */
@@ -68,9 +79,13 @@ struct weft_recipe_step {
     enum weft_word then; /* the second output of a product: this activation of the first */
     enum weft_word init; /* of a product's weight; none: normal, of std WEFT_INIT_STD */
     enum weft_word save; /* of attention */
-    WEFT_STEP_SIZES(WEFT_STEP_SIZE)
+    /* Matrices that the rows of a product's weight and bias are cut into, as "attn.q:q attn.k:k":
+     * names, and ends of rows as expressions. NULL: one. */
+    const char *from;
+    WEFT_STEP_SIZES(WEFT_STEP_TEXT)
+    WEFT_STEP_NUMBERS(WEFT_STEP_TEXT)
 };
-#undef WEFT_STEP_SIZE
+#undef WEFT_STEP_TEXT
 
 struct weft_recipe {
     const struct weft_recipe_step *steps;
@@ -90,7 +105,9 @@ struct weft_recipe {
 #define WEFT_OPS(X)                                                                                \
     X(product)                                                                                     \
     X(norm)                                                                                        \
+    X(rope)                                                                                        \
     X(attend)                                                                                      \
+    X(gate)                                                                                        \
     X(activate)                                                                                    \
     X(embed)                                                                                       \
     X(mean_rows)                                                                                   \

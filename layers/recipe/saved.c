@@ -75,6 +75,19 @@ static void put_value(struct weft_walk *walk, struct weft_value *value, enum wef
     *bytes = weft_plus(&walk->fits, *bytes, weft_walk_bytes(walk, value));
 }
 
+/* Bytes of the largest scores of a step's forward. */
+static int64_t most_forward_scores(struct weft_walk *walk)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < walk->n_steps; i++) {
+        struct weft_step_scratch scratch = {0};
+        const struct weft_op *op = walk->steps[i].op;
+        if (op->scratch != NULL) op->scratch(walk, &walk->steps[i], &scratch);
+        if (scratch.forward_scores > most) most = scratch.forward_scores;
+    }
+    return most;
+}
+
 /* Places values that only forward reads, by the steps from their maker to their last reader. */
 static void place_temporaries(struct weft_walk *walk)
 {
@@ -91,10 +104,11 @@ static void place_temporaries(struct weft_walk *walk)
         of[n] = i;
         parts[n++] = part;
     }
-    walk->forward_bytes = weft_place_parts(parts, n);
-    if (walk->forward_bytes < 0) walk->fits.overflowed = true;
+    walk->forward_scores = weft_place_parts(parts, n);
+    if (walk->forward_scores < 0) walk->fits.overflowed = true;
     for (int32_t i = 0; i < n; i++)
         walk->values[of[i]].offset = parts[i].offset;
+    walk->forward_bytes = weft_plus(&walk->fits, walk->forward_scores, most_forward_scores(walk));
 }
 
 /* Saved values lie in the order of steps, statistics before outputs. */

@@ -1,5 +1,6 @@
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "layers/recipe/derive.h"
@@ -265,6 +266,45 @@ static enum weft_status read_sizes(struct weft_walk *walk, struct weft_walk_step
     return WEFT_OK;
 }
 
+/* Reads a number, or the key of that name. */
+static bool find_number(const struct weft_layer *layer, const char *text, double *out)
+{
+    char *end;
+    const double number = strtod(text, &end);
+    const struct weft_field *key = weft_kind_key(layer->kind, text);
+    if (end != text && *end == '\0') {
+        *out = number;
+        return true;
+    }
+    if (key == NULL || key->kind != WEFT_FIELD_NUMBER) return false;
+    *out = *(const double *)(const void *)((const char *)layer + key->offset);
+    return true;
+}
+
+static enum weft_status read_numbers(struct weft_walk *walk, struct weft_walk_step *step,
+                                     struct weft_error *err)
+{
+    const struct {
+        const char *name, *text;
+        double *out;
+    } numbers[] = {
+#define ROW(name) {#name, step->from->name, &step->numbers.name},
+        WEFT_STEP_NUMBERS(ROW)
+#undef ROW
+    };
+    for (int32_t i = 0; i < WEFT_NUMBER_COUNT; i++) {
+        if (numbers[i].text == NULL) continue;
+        if ((step->op->numbers & 1u << i) == 0)
+            return weft_step_refuse(walk, step, err, "it has no \"%s\"", numbers[i].name);
+        if (!find_number(walk->layer, numbers[i].text, numbers[i].out))
+            return weft_step_refuse(walk, step, err,
+                                    "\"%s\" is \"%s\", which is no number and no "
+                                    "key that is one",
+                                    numbers[i].name, numbers[i].text);
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status check_add(struct weft_walk *walk, struct weft_walk_step *step,
                                   struct weft_error *err)
 {
@@ -314,6 +354,7 @@ static enum weft_status add_step(struct weft_walk *walk, int32_t index, struct w
     step->first_tensor = walk->n_tensors;
     WEFT_TRY(read_inputs(walk, step, err));
     WEFT_TRY(read_sizes(walk, step, err));
+    WEFT_TRY(read_numbers(walk, step, err));
     WEFT_TRY(step->op->shape(walk, step, err));
     WEFT_TRY(check_add(walk, step, err));
     for (int32_t i = step->n_out; i < WEFT_STEP_OUTPUTS; i++)

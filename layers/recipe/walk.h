@@ -69,7 +69,8 @@ enum weft_restore {
     WEFT_RESTORE_ALL
 };
 
-#define WEFT_STEP_SIZE(name) int64_t name;
+#define WEFT_STEP_SIZE(name)   int64_t name;
+#define WEFT_STEP_NUMBER(name) double name;
 struct weft_walk_step {
     const struct weft_op *op;
     const struct weft_recipe_step *from;
@@ -77,6 +78,9 @@ struct weft_walk_step {
     struct weft_step_sizes {
         WEFT_STEP_SIZES(WEFT_STEP_SIZE)
     } sizes;
+    struct weft_step_numbers {
+        WEFT_STEP_NUMBERS(WEFT_STEP_NUMBER)
+    } numbers;
     int64_t rows; /* of the first input */
     int32_t n_in, n_out, n_statistics, n_tensors;
     struct weft_span in[WEFT_STEP_INPUTS], add;
@@ -97,6 +101,7 @@ struct weft_walk_step {
     bool has_slope; /* a later product multiplied d_out by this activation's slope */
 };
 #undef WEFT_STEP_SIZE
+#undef WEFT_STEP_NUMBER
 
 struct weft_walk {
     const struct weft_layer *layer;
@@ -127,6 +132,7 @@ struct weft_walk {
     /* Bytes of buffers, -1 if a size overflows; offsets of scratch in backward's temporaries. */
     int64_t kept_bytes, dropped_bytes, forward_bytes, backward_bytes;
     int64_t scores, sums;
+    int64_t forward_scores; /* offset of scratch in forward's temporaries */
 };
 
 /* Derives the walk of a layer; its kind has a recipe. WEFT_E_DATA if the recipe or a size is

@@ -45,13 +45,12 @@ void weft_block_add_sizes(const struct weft_layer *layer, struct weft_text *out)
                    (long long)weft_block_key(layer, WEFT_BLOCK_FFN));
 }
 
-void weft_block_add_llama_sizes(const struct weft_layer *layer, struct weft_text *out)
+void weft_block_add_shared_sizes(const struct weft_layer *layer, struct weft_text *out)
 {
     weft_text_addf(out, " hidden=%lld heads=%lld kv_heads=%lld ffn=%lld", (long long)layer->hidden,
                    (long long)weft_block_key(layer, WEFT_BLOCK_HEADS),
                    (long long)weft_block_key(layer, WEFT_BLOCK_KV_HEADS),
                    (long long)weft_block_key(layer, WEFT_BLOCK_FFN));
-    if (layer->keys[WEFT_BLOCK_QKV_BIAS].flag) weft_text_add(out, " qkv_bias");
 }
 
 enum weft_status weft_block_shape(const struct weft_layer *layer, double residual_std,

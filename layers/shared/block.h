@@ -12,7 +12,15 @@ enum {
     WEFT_BLOCK_KV_HEADS, /* equals heads if the kind has no such key, or if it is left out */
     WEFT_BLOCK_EXPERTS,
     WEFT_BLOCK_ACTIVE_EXPERTS,
-    WEFT_BLOCK_QKV_BIAS /* a flag */
+    WEFT_BLOCK_QKV_BIAS, /* a flag */
+    WEFT_BLOCK_HEAD_DIM, /* equals hidden / heads if it is left out */
+    WEFT_BLOCK_WINDOW,   /* 0: none */
+    WEFT_BLOCK_EPS,      /* a number, as those of rope but the last */
+    WEFT_BLOCK_ROPE_BASE,
+    WEFT_BLOCK_ROPE_FACTOR,
+    WEFT_BLOCK_ROPE_LOW,
+    WEFT_BLOCK_ROPE_HIGH,
+    WEFT_BLOCK_ROPE_ORIGINAL
 };
 
 static inline int64_t weft_block_key(const struct weft_layer *layer, int key)
@@ -43,8 +51,8 @@ void weft_block_complete(struct weft_layer *layer);
 int32_t weft_block_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
 /* Appends " hidden= heads= ffn=". */
 void weft_block_add_sizes(const struct weft_layer *layer, struct weft_text *out);
-/* Appends " hidden= heads= kv_heads= ffn=", and " qkv_bias" if there is one. */
-void weft_block_add_llama_sizes(const struct weft_layer *layer, struct weft_text *out);
+/* Appends " hidden= heads= kv_heads= ffn=". */
+void weft_block_add_shared_sizes(const struct weft_layer *layer, struct weft_text *out);
 
 /* GPT-2's tensors: 0 ln1.weight, 1 ln1.bias, 2 attn.qkv.weight [3h, h], 3 attn.qkv.bias,
  * 4 attn.proj.weight [h, h], 5 attn.proj.bias, 6 ln2.weight, 7 ln2.bias, 8 mlp.fc.weight [ffn, h],

@@ -276,7 +276,8 @@ static enum weft_status check_options(const struct weft_measure_options *options
                                       struct weft_error *err)
 {
     const struct weft_config *config = options->config;
-    WEFT_TRY(weft_model_trains(config->model, config->train.seq_len, err));
+    WEFT_TRY(
+        weft_model_trains(config->model, config->train.seq_len, config->cluster.device.type, err));
     if (weft_device_clock(options->device) != WEFT_CLOCK_WALL) {
         return weft_fail(err, WEFT_E_USAGE,
                          "a virtual clock measures nothing: open the device with the wall clock");

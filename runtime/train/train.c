@@ -55,7 +55,7 @@ struct run {
 static enum weft_status refuse_config(const struct weft_config *config, struct weft_error *err)
 {
     const struct weft_train *train = &config->train;
-    WEFT_TRY(weft_model_trains(config->model, train->seq_len, err));
+    WEFT_TRY(weft_model_trains(config->model, train->seq_len, config->cluster.device.type, err));
     if (weft_config_target(config)->is_foreign)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: $.plan.for is \"%s\": Weft does not train plans for %s; leave it out "

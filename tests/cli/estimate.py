@@ -66,7 +66,7 @@ def other_files_and_types_of_hugging_face_are_refused(weft):
     for content, says in (
             ({**LLAMA, "model_type": "gemma2"}, ["$.model_type", "gpt2, llama, mistral, mixtral and qwen2"]),
             ({**LLAMA, "attention_bias": True}, ["$.attention_bias: must be false"]),
-            ({**LLAMA, "head_dim": 256}, ["$.head_dim: must be 128"]),
+            ({**LLAMA, "head_dim": 255}, ["head_dim", "even number"]),
             ({**LLAMA, "model_type": "qwen2", "use_sliding_window": True}, ["$.use_sliding_window"]),
             ({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, ["$.sliding_window"]),
             ({**LLAMA, "vocab_size": 0}, ["$.vocab_size: must be an integer from 1"]),

@@ -133,7 +133,7 @@ Test(added, tensors_needs_and_key_are_its_own)
     cr_assert_eq(work.forward_flops, 2.0 * 32 * (2 * 48 * 6) * 0.5);
     cr_assert_str_eq(weft_layer_key(&pool, layer, &batch),
                      "scan hidden=48 states=6 gated samples=4 seq=8 f32");
-    cr_assert_eq(weft_model_trains(model, 64, &err), WEFT_E_DATA);
+    cr_assert_eq(weft_model_trains(model, 64, WEFT_DEVICE_CPU, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "\"s.0\" (scan): it can be planned but not trained"));
     weft_pool_finish(&pool);
     weft_config_destroy(config);

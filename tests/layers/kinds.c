@@ -163,11 +163,64 @@ Test(kinds, llama_block_keeps_no_probabilities)
     struct weft_layer layer = block;
     layer.kind = &weft_kind_llama_block;
     layer.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
+    layer.keys[WEFT_BLOCK_ROPE_BASE].number = 10000;
+    layer.keys[WEFT_BLOCK_EPS].number = 1e-5;
+    weft_layer_complete(&layer);
     struct weft_layer_work work = work_of(&layer, &batch);
     double t = ROWS, h = 64, f = 256, s = 64, kv = 32;
     cr_assert_eq(work.forward_flops, 2 * t * (2 * h * h + 2 * h * kv + 3 * h * f) + 2 * t * s * h);
     cr_assert_eq(work.backward_flops, 2 * work.forward_flops);
     cr_assert_eq(work.saved_bytes, ROWS * 4 * (5 * 64 + 2 * 32 + 3 * 256 + 2 + 4));
+    cr_assert_eq(work.forward_temporary_bytes, 64 * 64 * 4); /* scores of a head */
+    cr_assert_eq(work.splits[WEFT_RECOMPUTE_SELECTIVE].kept_bytes,
+                 ROWS * 4 * (2 * 64 + 2 * 32 + 2 * 256));
+    cr_assert_eq(work.splits[WEFT_RECOMPUTE_WHOLE].kept_bytes, 0);
+    cr_assert_eq(work.splits[WEFT_RECOMPUTE_WHOLE].flops, work.forward_flops - 2 * t * h * f);
+}
+
+Test(kinds, llama_blocks_refuse_sequences_beyond_their_window)
+{
+    struct weft_layer layer = block;
+    struct weft_layer_work work;
+    struct weft_error err = {0};
+    layer.kind = &weft_kind_llama_block;
+    layer.keys[WEFT_BLOCK_ROPE_BASE].number = 10000;
+    layer.keys[WEFT_BLOCK_EPS].number = 1e-5;
+    layer.keys[WEFT_BLOCK_WINDOW].integer = 64;
+    weft_layer_complete(&layer);
+    cr_assert_eq(weft_layer_work(&layer, &batch, &work, &err), WEFT_OK, "%s", err.text);
+    layer.keys[WEFT_BLOCK_WINDOW].integer = 63;
+    cr_assert_eq(weft_layer_work(&layer, &batch, &work, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "\"window\" is 63, and a sequence has 64 tokens"), "%s",
+                       err.text);
+}
+
+static void check_llama_fault(int key, union weft_key value, const char *text)
+{
+    struct weft_layer layer = block;
+    struct weft_error err = {0};
+    layer.kind = &weft_kind_qwen3_block;
+    layer.keys[WEFT_BLOCK_ROPE_BASE].number = 10000;
+    layer.keys[WEFT_BLOCK_ROPE_FACTOR].number = 8;
+    layer.keys[WEFT_BLOCK_ROPE_LOW].number = 1;
+    layer.keys[WEFT_BLOCK_ROPE_HIGH].number = 4;
+    layer.keys[WEFT_BLOCK_ROPE_ORIGINAL].integer = 8192;
+    layer.keys[key] = value;
+    weft_layer_complete(&layer);
+    cr_assert_eq(weft_layer_check(&layer, &err), text == NULL ? WEFT_OK : WEFT_E_DATA, "%s",
+                 err.text);
+    if (text != NULL) cr_assert_not_null(strstr(err.text, text), "%s", err.text);
+}
+
+Test(kinds, llama_blocks_check_heads_and_rope)
+{
+    check_llama_fault(WEFT_BLOCK_HEAD_DIM, (union weft_key){.integer = 80}, NULL);
+    check_llama_fault(WEFT_BLOCK_HEAD_DIM, (union weft_key){.integer = 15}, "an even number");
+    check_llama_fault(WEFT_BLOCK_KV_HEADS, (union weft_key){.integer = 3}, "multiple of kv_heads");
+    check_llama_fault(WEFT_BLOCK_ROPE_FACTOR, (union weft_key){.number = 0.5}, "at least 1, or 0");
+    check_llama_fault(WEFT_BLOCK_ROPE_LOW, (union weft_key){.number = 4}, "below rope_high");
+    check_llama_fault(WEFT_BLOCK_ROPE_ORIGINAL, (union weft_key){.integer = 0}, "above 0");
+    check_llama_fault(WEFT_BLOCK_ROPE_BASE, (union weft_key){.number = 0}, "rope_base is 0");
 }
 
 Test(kinds, encoder_block_sees_the_whole_sequence)

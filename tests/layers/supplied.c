@@ -128,7 +128,7 @@ Test(supplied, layers_are_what_their_kind_says)
     cr_assert_eq(work.output_bytes, 2 * 64 * 48 * 4);
     cr_assert(work.backward_reads_output && !work.backward_reads_input);
     cr_assert_eq(work.forward_flops, 10);
-    cr_assert_eq(weft_model_trains(model, 64, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_model_trains(model, 64, WEFT_DEVICE_CPU, &err), WEFT_OK, "%s", err.text);
     weft_config_destroy(config);
 }
 
@@ -295,7 +295,7 @@ Test(supplied, ends_of_a_model_are_not_supplied)
     struct weft_error err = {0};
     const char *text = CONFIG("{\"layers\":[" MINE_ENTRY "]}", SMALL_CLUSTER, SMALL_TRAIN);
     cr_assert_eq(load(text, &kind, NULL, &config, &err), WEFT_OK, "%s", err.text);
-    cr_assert_eq(weft_model_trains(config->model, 64, &err), WEFT_E_DATA);
+    cr_assert_eq(weft_model_trains(config->model, 64, WEFT_DEVICE_CPU, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "(mine): it is first"), "%s", err.text);
     weft_config_destroy(config);
 }

@@ -76,8 +76,8 @@ Test(model, kinds_know_whether_they_train)
     cr_assert_eq(weft_kind_find(NULL, "custom"), &weft_kind_custom);
     cr_assert_null(weft_kind_find(NULL, "Embedding"));
     cr_assert(weft_kind_classifier.trains);
-    cr_assert_not(weft_kind_llama_block.trains);
-    cr_assert_not(weft_kind_rms_norm.trains);
+    cr_assert(weft_kind_llama_block.trains);
+    cr_assert_not(weft_kind_moe_block.trains);
     cr_assert_not(weft_kind_custom.trains);
 }
 
@@ -184,9 +184,11 @@ Test(model, shares_heads_in_llama_blocks)
                                .hidden = 48,
                                .keys[WEFT_BLOCK_HEADS].integer = 6,
                                .keys[WEFT_BLOCK_KV_HEADS].integer = 2,
-                               .keys[WEFT_BLOCK_FFN].integer = 100};
+                               .keys[WEFT_BLOCK_FFN].integer = 100,
+                               .keys[WEFT_BLOCK_ROPE_BASE].number = 10000,
+                               .keys[WEFT_BLOCK_EPS].number = 1e-5};
     struct weft_model *model = create_model(&layer, 1);
-    cr_assert_eq(model->tensors[model->layers[0].tensors[2]].dims[0], 16);
+    cr_assert_eq(model->tensors[model->layers[0].tensors[1]].dims[0], 48 + 2 * 16);
     cr_assert_eq(model->parameters, 2 * 48 + 2 * 48 * 48 + 2 * 16 * 48 + 3 * 48 * 100);
     weft_model_destroy(model);
 }
@@ -230,6 +232,7 @@ Test(model, refuses_heads_that_do_not_divide)
     refuses_with(BLOCK_0, layer, "heads is 0; it must be from 1");
     layer = gpt[BLOCK_0];
     layer.kind = &weft_kind_llama_block;
+    layer.keys[WEFT_BLOCK_ROPE_BASE].number = 10000;
     layer.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
     refuses_with(BLOCK_0, layer, "heads 3 is not a multiple of kv_heads 2");
     layer.keys[WEFT_BLOCK_KV_HEADS].integer = 4;
@@ -296,7 +299,7 @@ static void trains(const struct weft_layer *layers, int32_t n, int64_t seq_len, 
 {
     struct weft_model *model = create_model(layers, n);
     struct weft_error err = {0};
-    enum weft_status status = weft_model_trains(model, seq_len, &err);
+    enum weft_status status = weft_model_trains(model, seq_len, WEFT_DEVICE_CPU, &err);
     cr_assert_eq(status, text ? WEFT_E_DATA : WEFT_OK, "%s", err.text);
     if (text) cr_assert(strstr(err.text, text), "\"%s\" does not say \"%s\"", err.text, text);
     weft_model_destroy(model);
@@ -322,12 +325,32 @@ Test(model, says_why_it_does_not_train)
 {
     struct weft_layer layers[] = {
         {.name = "wte", .kind = &weft_kind_embedding, .vocab = 256, .hidden = 8, .frozen = true},
-        {.name = "norm", .kind = &weft_kind_rms_norm, .hidden = 8, .frozen = true},
+        {.name = "norm",
+         .kind = &weft_kind_encoder_block,
+         .hidden = 8,
+         .frozen = true,
+         .keys[WEFT_BLOCK_HEADS].integer = 2,
+         .keys[WEFT_BLOCK_FFN].integer = 8},
         {.name = "head", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 8, .frozen = true},
     };
-    trains(layers, 3, 4, "layer \"norm\" (rms_norm): it can be planned but not trained");
+    trains(layers, 3, 4, "layer \"norm\" (encoder_block): it can be planned but not trained");
     layers[1].kind = &weft_kind_gelu;
     trains(layers, 3, 4, "the model has no parameter that is not frozen");
+}
+
+Test(model, of_kinds_without_kernels_of_a_gpu_trains_on_cpus)
+{
+    const struct weft_layer layers[] = {
+        {.name = "wte", .kind = &weft_kind_embedding, .vocab = 256, .hidden = 8},
+        {.name = "norm", .kind = &weft_kind_rms_norm, .hidden = 8},
+        {.name = "head", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 8}};
+    struct weft_model *model = create_model(layers, 3);
+    struct weft_error err = {0};
+    cr_assert_eq(weft_model_trains(model, 4, WEFT_DEVICE_CPU, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_model_trains(model, 4, WEFT_DEVICE_CUDA, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "layer \"norm\" (rms_norm): CPUs alone train it so far"),
+                       "%s", err.text);
+    weft_model_destroy(model);
 }
 
 Test(model, destroys_nothing)

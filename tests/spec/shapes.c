@@ -126,8 +126,8 @@ static void check_run(const char *path, const char *name)
         cr_assert_gt(profile->layers[i].backward_ns, 0, "%s", profile->layers[i].key);
     }
     if (config->train.data)
-        cr_assert_eq(weft_model_trains(config->model, config->train.seq_len, &err), WEFT_OK,
-                     "%s: %s", path, err.text);
+        cr_assert_eq(weft_model_trains(config->model, config->train.seq_len, WEFT_DEVICE_CPU, &err),
+                     WEFT_OK, "%s: %s", path, err.text);
     weft_profile_destroy(profile);
     weft_config_destroy(config);
 }

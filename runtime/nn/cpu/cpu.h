@@ -75,28 +75,32 @@ struct weft_nn_attention {
     const void *query, *key, *value;
     int64_t query_stride, key_stride, value_stride;
     void *probabilities; /* [samples, heads, seq_len, seq_len], saved for backward, in rows or in
-                            the kernels' order */
+                            the kernels' order; NULL: backward computes them again */
+    void *stripe; /* scratch, if they are not saved: [weft_stripe_rows, seq_len] or all rows */
 };
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads(const struct weft_nn_cpu *cpu,
                                                         const struct weft_nn_attention *attention,
                                                         void *output, struct weft_error *err);
 /* The same for one sample, with the bits of products. The output has only the queries' rows.
- * `probabilities` [seq_len - first, seq_len] is scratch, used by one head after another. */
+ * `stripe` has at most [seq_len - first, seq_len], used by one head after another. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads_from(
     const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, void *output,
     struct weft_error *err);
 
 struct weft_nn_attention_gradients {
     void *query, *key, *value; /* written */
-    void *scores;              /* scratch, [seq_len, seq_len] */
+    void *scores;              /* scratch, [seq_len, seq_len], or as much as the stripe */
     float *sums; /* scratch of weft_nn_cpu_attend_sums elements, or NULL if there are none */
 };
-/* Elements that sum the gradients of a head of keys and values over its queries: of 16 bits with
- * shared heads. fp32 is summed in place. */
+/* Elements that sum the gradients of a head of keys and values over its queries, in 16 bits: of one
+ * of them if heads are shared, and of both if probabilities are computed again. fp32 is summed in
+ * place. */
 static inline int64_t weft_nn_cpu_attend_sums(const struct weft_nn_attention *attention)
 {
-    const bool shared = attention->heads > attention->kv_heads;
-    return shared && attention->dtype != WEFT_F32 ? attention->seq_len * attention->size : 0;
+    const int64_t head = attention->seq_len * attention->size;
+    if (attention->dtype == WEFT_F32) return 0;
+    if (attention->probabilities == NULL) return 2 * head;
+    return attention->heads > attention->kv_heads ? head : 0;
 }
 /* `output` is the forward's result, of all rows. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads_backward(

@@ -66,8 +66,9 @@ static bool trains(const char *path)
     struct weft_config *config;
     struct weft_error why = {0};
     OK(weft_config_read(path, NULL, 0, &config, &err));
-    bool yes = config->train.data != NULL && config->model->parameters <= MOST_PARAMETERS &&
-               weft_model_trains(config->model, config->train.seq_len, &why) == WEFT_OK;
+    bool yes =
+        config->train.data != NULL && config->model->parameters <= MOST_PARAMETERS &&
+        weft_model_trains(config->model, config->train.seq_len, WEFT_DEVICE_CPU, &why) == WEFT_OK;
     weft_config_destroy(config);
     return yes;
 }

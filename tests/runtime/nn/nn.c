@@ -51,11 +51,11 @@ Test(nn, says_what_multiplies)
 Test(nn, refuses_layers_that_only_plan)
 {
     struct weft_nn *nn = subject_open("auto");
-    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_llama_block};
+    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_moe_block};
     const struct weft_nn_call call = {.layer = &layer, .batch = {1, 1, WEFT_F32}};
     struct weft_error err = {0};
     cr_assert_eq(weft_nn_cpu_forward(nn, &call, &err), WEFT_E_DATA);
-    cr_assert(strstr(err.text, "layer h.7: the CPU kernels train no llama_block"), "%s", err.text);
+    cr_assert(strstr(err.text, "layer h.7: the CPU kernels train no moe_block"), "%s", err.text);
     weft_nn_close(nn);
 }
 

@@ -27,7 +27,7 @@ struct weft_parts {
  * `first` + i. */
 struct weft_rope_rows {
     int64_t samples, seq_len, first, heads, size, stride;
-    const float *frequencies; /* [size / 2], of runtime/nn/rope.h */
+    const float *frequencies; /* [size / 2], of layers/shared/rope.h */
     bool back;
 };
 

@@ -1,8 +1,15 @@
 #include <string.h>
 
+#include "layers/shared/stripe.h"
 #include "runtime/nn/cpu/layers/walk.h"
 
 enum { QUERY, KEY, VALUE };
+
+/* Logs of sums are a GPU's: a CPU computes a stripe's probabilities again. */
+static bool saves_probabilities(const struct weft_nn_cpu_step *at)
+{
+    return at->step->from->save != WEFT_WORD_LOG_SUMS;
+}
 
 static struct weft_nn_attention attention_of(const struct weft_nn_cpu_step *at)
 {
@@ -18,7 +25,9 @@ static struct weft_nn_attention attention_of(const struct weft_nn_cpu_step *at)
                                       .query_stride = at->in[QUERY].stride,
                                       .key_stride = at->in[KEY].stride,
                                       .value_stride = at->in[VALUE].stride,
-                                      .probabilities = at->statistics[0]};
+                                      .probabilities =
+                                          saves_probabilities(at) ? at->statistics[0] : NULL,
+                                      .stripe = at->scores};
 }
 
 /* Appends rows of the operand to cached ones. Returns all of them, which are dense. */
@@ -45,7 +54,7 @@ static enum weft_status attend_cached(const struct weft_nn_cpu_step *at, struct 
     attention.key = append_rows(at, &at->in[KEY], column);
     attention.value = append_rows(at, &at->in[VALUE], column + columns);
     attention.key_stride = attention.value_stride = columns;
-    attention.probabilities = at->call->cache->scores;
+    attention.stripe = at->call->cache->scores;
     return weft_nn_cpu_attend_heads_from(at->cpu, &attention, at->out[0].data, err);
 }
 
@@ -61,11 +70,15 @@ enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_cpu_step *at,
                                              struct weft_error *err)
 {
     const struct weft_nn_attention attention = attention_of(at);
-    const struct weft_nn_attention_gradients to = {.query = at->d_in[QUERY].data,
-                                                   .key = at->d_in[KEY].data,
-                                                   .value = at->d_in[VALUE].data,
-                                                   .scores = at->scores,
-                                                   .sums = at->sums};
+    const int64_t rows = weft_stripe_rows(attention.seq_len), most = attention.seq_len;
+    const int64_t stripe = (rows < most ? rows : most) * most;
+    const struct weft_nn_attention_gradients to = {
+        .query = at->d_in[QUERY].data,
+        .key = at->d_in[KEY].data,
+        .value = at->d_in[VALUE].data,
+        .scores =
+            saves_probabilities(at) ? at->scores : weft_nn_to(attention.dtype, at->scores, stripe),
+        .sums = at->sums};
     return weft_nn_cpu_attend_heads_backward(at->cpu, &attention, at->out[0].data, at->d_out.data,
                                              &to, err);
 }

@@ -1,12 +1,13 @@
 #include <math.h>
+#include <string.h>
 
+#include "layers/shared/stripe.h"
 #include "runtime/nn/cpu/cpu.h"
 
-/* Elements of a stripe of rows of a head's score matrix. A stripe stays in the second cache from
- * its scores to the output. Causality leaves half of the matrix. */
-enum { STRIPE = 128 << 10 };
+_Static_assert((int)WEFT_STRIPE_UNIT == (int)WEFT_TRIANGLE_ROWS,
+               "stripes are groups of a triangle");
 
-/* One head of queries of one sample: offsets of its first row. */
+/* One head of queries of one sample: offsets of its first row. Queries begin with row `first`. */
 struct head {
     enum weft_dtype dtype;
     int64_t seq_len, first, size;
@@ -27,7 +28,6 @@ static struct head head_of(const struct weft_nn_attention *attention, int64_t in
     const int64_t key_head = i / shared_by(attention) * size;
     return (struct head){.dtype = attention->dtype,
                          .seq_len = s,
-                         .first = first,
                          .size = size,
                          .query_stride = attention->query_stride,
                          .key_stride = attention->key_stride,
@@ -47,11 +47,10 @@ static const void *element_at(const struct head *head, const void *array, int64_
     return weft_nn_at(head->dtype, array, index);
 }
 
-/* End of the stripe that begins at `row`: whole groups of a triangle's rows. */
+/* End of the stripe that begins at `row`. Causality leaves half of the matrix. */
 static int64_t stripe_end(const struct head *head, int64_t row)
 {
-    const int64_t most = STRIPE / head->seq_len / WEFT_TRIANGLE_ROWS * WEFT_TRIANGLE_ROWS;
-    const int64_t end = row + (most > 0 ? most : WEFT_TRIANGLE_ROWS);
+    const int64_t end = row + weft_stripe_rows(head->seq_len);
     return end < head->seq_len ? end : head->seq_len;
 }
 
@@ -111,32 +110,40 @@ static enum weft_status weigh_rows(const struct weft_nn_cpu *cpu, const struct h
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
-/* Attends with rows from `first` on; p and output begin with row `first`. */
-static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct head *head,
-                                    const struct weft_nn_attention *attention, void *p,
-                                    void *output, struct weft_error *err)
+/* Probabilities of rows up to `end`, [end - row, seq_len]. */
+static enum weft_status probabilities_of(const struct weft_nn_cpu *cpu, const struct head *head,
+                                         const struct weft_nn_attention *attention, int64_t row,
+                                         int64_t end, void *p, struct weft_error *err)
 {
-    const struct weft_layer_kernels *kernels = cpu->kernels->layers[head->dtype];
     const struct matrix key = {element_at(head, attention->key, head->key), head->key_stride};
+    const struct weft_product product = scores_of(head, end - row, end, head->scale,
+                                                  query_from(head, attention->query, row), key, p);
+    WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
+    for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
+        const int64_t rows = end - row - i;
+        cpu->kernels->layers[head->dtype]->causal_softmax(
+            rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS, row + i,
+            weft_product_row_end(&product, i), head->seq_len,
+            weft_nn_to(head->dtype, p, i * head->seq_len));
+    }
+    return WEFT_OK;
+}
+
+/* Attends with rows from `first` on, and the output begins with row `first`. `saved` has the
+ * probabilities of all rows; NULL: `stripe` has those of a stripe. */
+static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct head *head,
+                                    const struct weft_nn_attention *attention, void *saved,
+                                    void *stripe, void *output, struct weft_error *err)
+{
     const struct matrix value = {element_at(head, attention->value, head->value),
                                  head->value_stride};
     for (int64_t row = head->first, end; row < head->seq_len; row = end) {
+        const int64_t done = row - head->first;
         end = stripe_end(head, row);
-        void *stripe = weft_nn_to(head->dtype, p, (row - head->first) * head->seq_len);
-        void *out = weft_nn_to(head->dtype, output,
-                               head->output + (row - head->first) * head->output_stride);
-        const struct weft_product product =
-            scores_of(head, end - row, end, head->scale, query_from(head, attention->query, row),
-                      key, stripe);
-        WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
-        for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
-            const int64_t rows = end - row - i;
-            kernels->causal_softmax(rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS, row + i,
-                                    weft_product_row_end(&product, i), head->seq_len,
-                                    weft_nn_to(head->dtype, stripe, i * head->seq_len));
-        }
-        WEFT_TRY(
-            weigh_rows(cpu, head, end - row, end, 1, stripe, value, out, head->output_stride, err));
+        void *p = saved != NULL ? weft_nn_to(head->dtype, saved, done * head->seq_len) : stripe;
+        void *out = weft_nn_to(head->dtype, output, head->output + done * head->output_stride);
+        WEFT_TRY(probabilities_of(cpu, head, attention, row, end, p, err));
+        WEFT_TRY(weigh_rows(cpu, head, end - row, end, 1, p, value, out, head->output_stride, err));
     }
     return WEFT_OK;
 }
@@ -147,6 +154,7 @@ static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_atte
 {
     const bool shared = shared_by(attention) > 1;
     return cpu->whole_heads && cpu->kernels->attend && attention->dtype == WEFT_F32 &&
+           attention->probabilities != NULL &&
            (shared || attention->samples * attention->heads >= cpu->threads) &&
            attention->seq_len % WEFT_HEAD_SIDE == 0 && attention->size % WEFT_HEAD_SIDE == 0 &&
            attention->size <= WEFT_HEAD_MOST_SIZE;
@@ -217,9 +225,9 @@ enum weft_status weft_nn_cpu_attend_heads(const struct weft_nn_cpu *cpu,
     }
     for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
         const struct head head = head_of(attention, i);
-        WEFT_TRY(attend_head(cpu, &head, attention,
-                             weft_nn_to(head.dtype, attention->probabilities, head.scores), output,
-                             err));
+        void *saved = attention->probabilities;
+        if (saved != NULL) saved = weft_nn_to(head.dtype, saved, head.scores);
+        WEFT_TRY(attend_head(cpu, &head, attention, saved, attention->stripe, output, err));
     }
     return WEFT_OK;
 }
@@ -230,44 +238,34 @@ enum weft_status weft_nn_cpu_attend_heads_from(const struct weft_nn_cpu *cpu,
 {
     for (int64_t i = 0; i < attention->heads; i++) {
         const struct head head = head_of(attention, i);
-        WEFT_TRY(attend_head(cpu, &head, attention, attention->probabilities, output, err));
+        WEFT_TRY(attend_head(cpu, &head, attention, NULL, attention->stripe, output, err));
     }
     return WEFT_OK;
 }
 
-/* By rows: gradients of scores and queries. */
-static enum weft_status backward_rows(const struct weft_nn_cpu *cpu, const struct head *head,
-                                      const struct weft_nn_attention *attention, const void *p,
-                                      const void *d_output,
-                                      const struct weft_nn_attention_gradients *to,
-                                      struct weft_error *err)
+/* Gradients of a stripe of scores, into d [end - row, seq_len], and of its queries. */
+static enum weft_status stripe_backward(const struct weft_nn_cpu *cpu, const struct head *head,
+                                        const struct weft_nn_attention *attention, int64_t row,
+                                        int64_t end, const void *p, const void *d_output, void *d,
+                                        void *d_query, struct weft_error *err)
 {
-    const struct weft_layer_kernels *kernels = cpu->kernels->layers[head->dtype];
     const struct matrix key = {element_at(head, attention->key, head->key), head->key_stride};
     const struct matrix value = {element_at(head, attention->value, head->value),
                                  head->value_stride};
-    for (int64_t row = 0, end; row < head->seq_len; row = end) {
-        end = stripe_end(head, row);
-        void *stripe = weft_nn_to(head->dtype, to->scores, row * head->seq_len);
-        const struct matrix d_rows = {
-            element_at(head, d_output, head->output + row * head->output_stride),
-            head->output_stride};
-        const struct weft_product product =
-            scores_of(head, end - row, end, 1, d_rows, value, stripe);
-        WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
-        for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
-            const int64_t rows = end - row - i;
-            kernels->softmax_backward(rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS,
-                                      weft_product_row_end(&product, i), head->seq_len,
-                                      element_at(head, p, (row + i) * head->seq_len),
-                                      weft_nn_to(head->dtype, stripe, i * head->seq_len));
-        }
-        WEFT_TRY(
-            weigh_rows(cpu, head, end - row, end, head->scale, stripe, key,
-                       weft_nn_to(head->dtype, to->query, head->query + row * head->query_stride),
-                       head->query_stride, err));
+    const struct matrix d_rows = {
+        element_at(head, d_output, head->output + row * head->output_stride), head->output_stride};
+    const struct weft_product product = scores_of(head, end - row, end, 1, d_rows, value, d);
+    WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
+    for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
+        const int64_t rows = end - row - i;
+        cpu->kernels->layers[head->dtype]->softmax_backward(
+            rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS,
+            weft_product_row_end(&product, i), head->seq_len,
+            element_at(head, p, i * head->seq_len), weft_nn_to(head->dtype, d, i * head->seq_len));
     }
-    return WEFT_OK;
+    return weigh_rows(cpu, head, end - row, end, head->scale, d, key,
+                      weft_nn_to(head->dtype, d_query, head->query + row * head->query_stride),
+                      head->query_stride, err);
 }
 
 /* The gradient of a head's keys or values, summed over the queries that share it. */
@@ -277,18 +275,19 @@ struct sum {
     float *sums; /* NULL: sums in `to` */
 };
 
-/* By columns: writes, or adds, alpha p^T b for a head's p [seq_len, seq_len]. */
+/* By columns: writes, or adds, alpha p^T b for rows of p up to `end`, [rows, end]. */
 static enum weft_status add_columns(const struct weft_nn_cpu *cpu, const struct head *head,
-                                    bool add, float alpha, const void *p, struct matrix b,
-                                    const struct sum *sum, struct weft_error *err)
+                                    bool add, float alpha, int64_t rows, int64_t end, const void *p,
+                                    struct matrix b, const struct sum *sum, struct weft_error *err)
 {
     const struct weft_product product = {.transpose_a = true,
                                          .triangle = WEFT_A_IS_LOWER,
+                                         .diagonal = end - rows,
                                          .dtype = head->dtype,
                                          .c_dtype = sum->sums ? WEFT_F32 : head->dtype,
-                                         .m = head->seq_len,
+                                         .m = end,
                                          .n = head->size,
-                                         .k = head->seq_len,
+                                         .k = rows,
                                          .a = p,
                                          .a_stride = head->seq_len,
                                          .b = b.at,
@@ -317,6 +316,7 @@ static enum weft_status backward_group(const struct weft_nn_cpu *cpu,
 {
     const enum weft_dtype dtype = attention->dtype;
     const struct head first = head_of(attention, index);
+    const int64_t s = first.seq_len;
     float *sums = weft_nn_cpu_attend_sums(attention) > 0 ? to->sums : NULL;
     const struct sum values = {weft_nn_to(dtype, to->value, first.value), first.value_stride, sums};
     const struct sum keys = {weft_nn_to(dtype, to->key, first.key), first.key_stride, sums};
@@ -324,17 +324,78 @@ static enum weft_status backward_group(const struct weft_nn_cpu *cpu,
         const struct head head = head_of(attention, index + i);
         const void *p = weft_nn_at(dtype, attention->probabilities, head.scores);
         const struct matrix d_rows = {weft_nn_at(dtype, d_output, head.output), head.output_stride};
-        WEFT_TRY(add_columns(cpu, &head, i > 0, 1, p, d_rows, &values, err));
+        WEFT_TRY(add_columns(cpu, &head, i > 0, 1, s, s, p, d_rows, &values, err));
     }
     give_sum(cpu, &first, &values);
     for (int64_t i = 0; i < shared_by(attention); i++) {
         const struct head head = head_of(attention, index + i);
-        const void *p = weft_nn_at(dtype, attention->probabilities, head.scores);
-        WEFT_TRY(backward_rows(cpu, &head, attention, p, d_output, to, err));
-        WEFT_TRY(add_columns(cpu, &head, i > 0, head.scale, to->scores,
+        const char *p = weft_nn_at(dtype, attention->probabilities, head.scores);
+        for (int64_t row = 0, end; row < s; row = end) {
+            end = stripe_end(&head, row);
+            WEFT_TRY(stripe_backward(cpu, &head, attention, row, end, weft_nn_at(dtype, p, row * s),
+                                     d_output, weft_nn_to(dtype, to->scores, row * s), to->query,
+                                     err));
+        }
+        WEFT_TRY(add_columns(cpu, &head, i > 0, head.scale, s, s, to->scores,
                              query_from(&head, attention->query, 0), &keys, err));
     }
     give_sum(cpu, &first, &keys);
+    return WEFT_OK;
+}
+
+static void clear_sum(const struct head *head, const struct sum *sum)
+{
+    const int64_t size = weft_dtype_bytes(head->dtype);
+    if (sum->sums) memset(sum->sums, 0, (size_t)(head->seq_len * head->size) * sizeof(float));
+    for (int64_t row = 0; !sum->sums && row < head->seq_len; row++) {
+        memset(weft_nn_to(head->dtype, sum->to, row * sum->stride), 0, (size_t)(head->size * size));
+    }
+}
+
+/* A head's part of the gradients, with probabilities that are computed again for each stripe. */
+static enum weft_status add_head(const struct weft_nn_cpu *cpu,
+                                 const struct weft_nn_attention *attention, const struct head *head,
+                                 const void *d_output, const struct weft_nn_attention_gradients *to,
+                                 const struct sum *keys, const struct sum *values,
+                                 struct weft_error *err)
+{
+    for (int64_t row = 0, end; row < head->seq_len; row = end) {
+        end = stripe_end(head, row);
+        const struct matrix d_rows = {
+            element_at(head, d_output, head->output + row * head->output_stride),
+            head->output_stride};
+        void *p = attention->stripe;
+        WEFT_TRY(probabilities_of(cpu, head, attention, row, end, p, err));
+        WEFT_TRY(add_columns(cpu, head, true, 1, end - row, end, p, d_rows, values, err));
+        WEFT_TRY(stripe_backward(cpu, head, attention, row, end, p, d_output, to->scores, to->query,
+                                 err));
+        WEFT_TRY(add_columns(cpu, head, true, head->scale, end - row, end, to->scores,
+                             query_from(head, attention->query, row), keys, err));
+    }
+    return WEFT_OK;
+}
+
+/* The same as backward_group, without saved probabilities. */
+static enum weft_status backward_group_again(const struct weft_nn_cpu *cpu,
+                                             const struct weft_nn_attention *attention,
+                                             int64_t index, const void *d_output,
+                                             const struct weft_nn_attention_gradients *to,
+                                             struct weft_error *err)
+{
+    const enum weft_dtype dtype = attention->dtype;
+    const struct head first = head_of(attention, index);
+    float *sums = weft_nn_cpu_attend_sums(attention) > 0 ? to->sums : NULL;
+    const struct sum keys = {weft_nn_to(dtype, to->key, first.key), first.key_stride, sums};
+    const struct sum values = {weft_nn_to(dtype, to->value, first.value), first.value_stride,
+                               sums ? sums + first.seq_len * first.size : NULL};
+    clear_sum(&first, &keys);
+    clear_sum(&first, &values);
+    for (int64_t i = 0; i < shared_by(attention); i++) {
+        const struct head head = head_of(attention, index + i);
+        WEFT_TRY(add_head(cpu, attention, &head, d_output, to, &keys, &values, err));
+    }
+    give_sum(cpu, &first, &keys);
+    give_sum(cpu, &first, &values);
     return WEFT_OK;
 }
 
@@ -350,7 +411,9 @@ enum weft_status weft_nn_cpu_attend_heads_backward(const struct weft_nn_cpu *cpu
     }
     const int64_t heads = attention->samples * attention->heads;
     for (int64_t i = 0; i < heads; i += shared_by(attention)) {
-        WEFT_TRY(backward_group(cpu, attention, i, d_output, to, err));
+        WEFT_TRY(attention->probabilities != NULL
+                     ? backward_group(cpu, attention, i, d_output, to, err)
+                     : backward_group_again(cpu, attention, i, d_output, to, err));
     }
     return WEFT_OK;
 }

@@ -11,13 +11,9 @@ static const struct functions table[] = {
     {                                                                                              \
         &weft_op_##name, weft_nn_cpu_##name##_forward, weft_nn_cpu_##name##_backward               \
     }
-    ROW(product),
-    ROW(norm),
-    ROW(attend),
-    ROW(activate),
-    ROW(embed),
-    ROW(mean_rows),
-    {&weft_op_loss, weft_nn_cpu_loss_forward, NULL},
+    ROW(product), ROW(norm),      ROW(rope),
+    ROW(gate),    ROW(attend),    ROW(activate),
+    ROW(embed),   ROW(mean_rows), {&weft_op_loss, weft_nn_cpu_loss_forward, NULL},
 #undef ROW
 };
 
@@ -33,6 +29,7 @@ struct pass {
     const struct weft_nn_cpu *cpu;
     const struct weft_nn_call *call;
     struct weft_walk walk;
+    bool backward;
     char *dropped;
 };
 
@@ -116,6 +113,8 @@ static struct weft_nn_cpu_step forward_step(const struct pass *pass,
         at.out[i] = value_operand(pass, step->out[i]);
     for (int32_t i = 0; i < step->n_statistics; i++)
         at.statistics[i] = value_data(pass, step->statistics[i]);
+    at.scores = weft_nn_part(pass->call->temporary,
+                             pass->backward ? pass->walk.scores : pass->walk.forward_scores);
     return at;
 }
 
@@ -145,7 +144,6 @@ static struct weft_nn_cpu_step backward_step(const struct pass *pass,
         at.scale =
             (float)(call->scale != NULL ? call->loss_scale * *call->scale : call->loss_scale);
     at.sums = weft_nn_part(call->temporary, pass->walk.sums);
-    at.scores = weft_nn_part(call->temporary, pass->walk.scores);
     return at;
 }
 
@@ -154,6 +152,7 @@ static enum weft_status begin_pass(const struct weft_nn_cpu *cpu, const struct w
 {
     out->cpu = cpu;
     out->call = call;
+    out->backward = backward;
     struct weft_walk *walk = &out->walk;
     WEFT_TRY(weft_walk_derive(call->layer, &call->batch, call->recompute, walk, err));
     for (int32_t i = 0; i < walk->n_steps; i++)

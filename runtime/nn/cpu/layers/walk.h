@@ -20,13 +20,13 @@ struct weft_nn_cpu_step {
     const struct weft_walk_step *step;
     struct weft_nn_operand in[WEFT_STEP_INPUTS], add, out[WEFT_STEP_OUTPUTS];
     void *statistics[WEFT_STEP_STATISTICS];
+    void *scores; /* scratch of attention */
 
     /* Backward: writes d_in[i] = the gradient + old[i], unless d_in[i] has no data. */
     struct weft_nn_operand d_out, turned, d_in[WEFT_STEP_INPUTS], old[WEFT_STEP_INPUTS];
     struct weft_nn_operand slope; /* multiplies d_in[0] by GELU's slope there */
     float scale;                  /* multiplies d_out */
     float *sums;
-    void *scores;
 };
 
 typedef enum weft_status weft_nn_cpu_step_fn(const struct weft_nn_cpu_step *at,
@@ -35,6 +35,8 @@ typedef enum weft_status weft_nn_cpu_step_fn(const struct weft_nn_cpu_step *at,
 weft_nn_cpu_step_fn weft_nn_cpu_product_forward, weft_nn_cpu_product_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_product_then; /* computes only the activation */
 weft_nn_cpu_step_fn weft_nn_cpu_norm_forward, weft_nn_cpu_norm_backward;
+weft_nn_cpu_step_fn weft_nn_cpu_rope_forward, weft_nn_cpu_rope_backward;
+weft_nn_cpu_step_fn weft_nn_cpu_gate_forward, weft_nn_cpu_gate_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_attend_forward, weft_nn_cpu_attend_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_activate_forward, weft_nn_cpu_activate_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_embed_forward, weft_nn_cpu_embed_backward;

@@ -8,8 +8,8 @@
 #include "base/normal.h"
 #include "base/numbers.h"
 #include "base/rng.h"
+#include "layers/shared/rope.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
-#include "runtime/nn/rope.h"
 
 static double value_of(enum weft_dtype dtype, const void *x, int64_t i)
 {

@@ -7,6 +7,7 @@
 
 #include "base/numbers.h"
 #include "base/rng.h"
+#include "layers/shared/stripe.h"
 #include "runtime/nn/cpu/cpu.h"
 #include "tests/effort.h"
 
@@ -18,6 +19,7 @@ struct shape {
 enum { GAP_COLUMNS = 3 };
 struct grouped {
     struct shape shape;
+    bool again; /* probabilities are not saved */
     enum weft_dtype dtype;
     int64_t rows, stride, width; /* of the output */
     struct weft_nn_attention attention;
@@ -52,6 +54,12 @@ static void *filled_bytes(int64_t bytes)
     return memset(malloc((size_t)bytes), 0xff, (size_t)bytes);
 }
 
+static int64_t stripe_elements(int64_t seq_len)
+{
+    const int64_t rows = weft_stripe_rows(seq_len);
+    return (rows < seq_len ? rows : seq_len) * seq_len;
+}
+
 static void set_addresses(struct grouped *g, void *qkv, void *d_qkv)
 {
     const struct shape *s = &g->shape;
@@ -64,9 +72,9 @@ static void set_addresses(struct grouped *g, void *qkv, void *d_qkv)
     g->to.value = at_of(g, d_qkv, value);
 }
 
-static struct grouped grouped_of(struct shape s, enum weft_dtype dtype)
+static struct grouped grouped_of(struct shape s, bool again, enum weft_dtype dtype)
 {
-    struct grouped g = {.shape = s, .dtype = dtype, .rows = s.samples * s.seq_len};
+    struct grouped g = {.shape = s, .again = again, .dtype = dtype, .rows = s.samples * s.seq_len};
     const int64_t bytes = weft_dtype_bytes(dtype), scores = s.seq_len * s.seq_len;
     g.stride = (s.heads + 2 * s.kv_heads) * s.size + GAP_COLUMNS;
     g.width = s.heads * s.size;
@@ -79,13 +87,16 @@ static struct grouped grouped_of(struct shape s, enum weft_dtype dtype)
                                              .query_stride = g.stride,
                                              .key_stride = g.stride,
                                              .value_stride = g.stride};
-    g.attention.probabilities = filled_bytes(s.samples * s.heads * scores * bytes);
+    if (again)
+        g.attention.stripe = filled_bytes(stripe_elements(s.seq_len) * bytes);
+    else
+        g.attention.probabilities = filled_bytes(s.samples * s.heads * scores * bytes);
     g.qkv = numbers_of(&g, g.rows * g.stride, 1);
     g.d_qkv = filled_bytes(g.rows * g.stride * bytes);
     g.output = filled_bytes(g.rows * g.width * bytes);
     g.d_output = numbers_of(&g, g.rows * g.width, 2);
     set_addresses(&g, g.qkv, g.d_qkv);
-    g.to.scores = filled_bytes(scores * bytes);
+    g.to.scores = filled_bytes((again ? stripe_elements(s.seq_len) : scores) * bytes);
     const int64_t sums = weft_nn_cpu_attend_sums(&g.attention);
     if (sums > 0) g.to.sums = filled_bytes(sums * (int64_t)sizeof(float));
     return g;
@@ -221,7 +232,7 @@ static void check_same_bits(const char *library, const struct grouped *right)
         mixed.attend_backward = weft_kernels_best()->attend_backward;
         cpu->kernels = &mixed;
         cpu->threads = l + 2;
-        struct grouped g = grouped_of(right->shape, right->dtype);
+        struct grouped g = grouped_of(right->shape, right->again, right->dtype);
         run_grouped(nn, &g);
         cr_assert(same_results_of_heads(right, &g), "%s, %s: %d threads, %s kernels", library,
                   weft_dtype_name(g.dtype), l + 2, level->level);
@@ -230,19 +241,25 @@ static void check_same_bits(const char *library, const struct grouped *right)
     }
 }
 
-static void check_shape(struct shape shape)
+static void check_saved(struct shape shape, bool again)
 {
     static const char *const libraries[] = {"plain", "onednn", "amx", "amx-bf16x3", "avx512"};
     for (int i = 0; i < 5 * WEFT_DTYPE_COUNT; i++) {
         const enum weft_dtype dtype = (enum weft_dtype)(i / 5);
         struct weft_nn *nn = open_nn(libraries[i % 5], dtype);
         if (nn == NULL) continue;
-        struct grouped g = grouped_of(shape, dtype);
+        struct grouped g = grouped_of(shape, again, dtype);
         check_formula(nn, libraries[i % 5], &g);
-        if (shape.kv_heads < shape.heads) check_same_bits(libraries[i % 5], &g);
+        if (again || shape.kv_heads < shape.heads) check_same_bits(libraries[i % 5], &g);
         grouped_free(&g);
         weft_nn_close(nn);
     }
+}
+
+static void check_shape(struct shape shape)
+{
+    check_saved(shape, false);
+    check_saved(shape, true);
 }
 
 Test(attention, of_shared_heads_is_the_formula)
@@ -256,25 +273,32 @@ Test(attention, of_shared_heads_is_the_formula)
 
 Test(attention, of_shared_heads_takes_whole_heads)
 {
-    check_shape((struct shape){2, 64, 2, 1, 64});
-    check_shape((struct shape){1, 128, 3, 1, 128});
+    check_saved((struct shape){2, 64, 2, 1, 64}, false);
+    check_saved((struct shape){1, 128, 3, 1, 128}, false);
 }
 
-/* A cache holds rows of keys and values in another order than a call's rows. */
+/* Stripes of a sequence of 520 have 192 rows. */
+Test(attention, of_shared_heads_has_several_stripes)
+{
+    check_saved((struct shape){1, 520, 2, 1, 4}, true);
+}
+
+/* Rows from one on, as after those in a cache. */
 Test(attention, of_later_rows_has_the_bits_of_products_of_all)
 {
     static const struct shape shapes[] = {{1, 37, 6, 2, 32}, {1, 70, 4, 1, 80}};
     for (int i = 0; i < 2 * WEFT_DTYPE_COUNT; i++) {
         const enum weft_dtype dtype = (enum weft_dtype)(i / 2);
         struct weft_nn *nn = open_nn("plain", dtype);
-        struct grouped g = grouped_of(shapes[i % 2], dtype);
+        struct grouped g = grouped_of(shapes[i % 2], false, dtype);
         run_grouped(nn, &g);
         const int64_t first = g.rows - 3, bytes = weft_dtype_bytes(dtype);
         struct weft_nn_attention some = g.attention;
         some.first = first;
         some.query = at_of(&g, g.qkv, first * g.stride);
+        some.probabilities = NULL;
+        some.stripe = filled_bytes(3 * g.rows * bytes);
         void *output = filled_bytes(3 * g.width * bytes);
-        some.probabilities = filled_bytes(3 * g.rows * bytes);
         struct weft_error err = {0};
         cr_assert_eq(weft_nn_cpu_attend_heads_from(weft_nn_cpu_of(nn), &some, output, &err),
                      WEFT_OK);
@@ -282,7 +306,7 @@ Test(attention, of_later_rows_has_the_bits_of_products_of_all)
             memcmp(output, at_of(&g, g.output, first * g.width), (size_t)(3 * g.width * bytes)), 0,
             "%s", weft_dtype_name(dtype));
         free(output);
-        free(some.probabilities);
+        free(some.stripe);
         grouped_free(&g);
         weft_nn_close(nn);
     }

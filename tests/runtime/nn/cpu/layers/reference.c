@@ -105,6 +105,142 @@ static void block(const struct reference *r, double *output)
     free(fc);
 }
 
+static void normalise_rms(int64_t rows, int64_t width, int64_t stride, double epsilon, double *x,
+                          const double *w)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        double squares = 0;
+        for (int64_t j = 0; j < width; j++) {
+            squares += x[i * stride + j] * x[i * stride + j] / (double)width;
+        }
+        for (int64_t j = 0; j < width; j++) {
+            x[i * stride + j] *= w[j] / sqrt(squares + epsilon);
+        }
+    }
+}
+
+/* A row of queries, keys or values: `heads` of `size` columns. */
+static void turn_heads(int64_t position, int64_t heads, int64_t size, double base, double *x)
+{
+    for (int64_t i = 0; i < heads * size; i++) {
+        const int64_t j = i % size, half = size / 2;
+        if (j >= half) continue;
+        const double angle = (double)position * pow(base, -2 * (double)j / (double)size);
+        const double low = x[i], high = x[i + half];
+        x[i] = low * cos(angle) - high * sin(angle);
+        x[i + half] = high * cos(angle) + low * sin(angle);
+    }
+}
+
+/* Row `row` of a head; rows of qkv are [q, k, v]. */
+static void attend_shared(const struct weft_layer *layer, const double *qkv, int64_t first,
+                          int64_t row, int64_t head, double *y)
+{
+    const int64_t heads = layer->keys[WEFT_BLOCK_HEADS].integer,
+                  d = layer->keys[WEFT_BLOCK_HEAD_DIM].integer;
+    const int64_t kv = layer->keys[WEFT_BLOCK_KV_HEADS].integer, stride = (heads + 2 * kv) * d;
+    const int64_t key = (heads + head / (heads / kv)) * d, value = key + kv * d;
+    double sum = 0;
+    for (int64_t k = 0; k < d; k++) {
+        y[k] = 0;
+    }
+    for (int64_t other = first; other <= row; other++) {
+        double score = 0;
+        for (int64_t k = 0; k < d; k++) {
+            score += qkv[row * stride + head * d + k] * qkv[other * stride + key + k];
+        }
+        const double p = exp(score / sqrt((double)d));
+        sum += p;
+        for (int64_t k = 0; k < d; k++) {
+            y[k] += p * qkv[other * stride + value + k];
+        }
+    }
+    for (int64_t k = 0; k < d; k++) {
+        y[k] /= sum;
+    }
+}
+
+/* Tensors of Llama's blocks, in order; NULL if the layer has none. */
+struct llama_tensors {
+    const double *norm1, *qkv, *bias, *q_norm, *k_norm, *o, *norm2, *gate_up, *down;
+};
+
+static struct llama_tensors llama_tensors_of(const struct reference *r)
+{
+    const bool qwen3 = r->layer->kind == &weft_kind_qwen3_block;
+    const bool bias = !qwen3 && r->layer->keys[WEFT_BLOCK_QKV_BIAS].flag;
+    const double *const *t = r->tensors;
+    struct llama_tensors out = {.norm1 = *t++};
+    out.qkv = *t++;
+    if (bias) out.bias = *t++;
+    if (qwen3) out.q_norm = *t++;
+    if (qwen3) out.k_norm = *t++;
+    out.o = *t++;
+    out.norm2 = *t++;
+    out.gate_up = *t++;
+    out.down = *t;
+    return out;
+}
+
+static void llama_attention(const struct reference *r, const struct llama_tensors *t,
+                            const double *normal, double *attended)
+{
+    const struct weft_layer *layer = r->layer;
+    const int64_t rows = r->samples * r->seq_len, d = layer->keys[WEFT_BLOCK_HEAD_DIM].integer;
+    const int64_t heads = layer->keys[WEFT_BLOCK_HEADS].integer;
+    const int64_t kv = layer->keys[WEFT_BLOCK_KV_HEADS].integer, width = (heads + 2 * kv) * d;
+    const double epsilon = layer->keys[WEFT_BLOCK_EPS].number;
+    double *qkv = malloc((size_t)(rows * width) * sizeof(double));
+    map(rows, layer->hidden, width, normal, t->qkv, t->bias, qkv);
+    for (int64_t row = 0; row < rows; row++) {
+        double *q = qkv + row * width, *k = q + heads * d;
+        if (t->q_norm != NULL) normalise_rms(heads, d, d, epsilon, q, t->q_norm);
+        if (t->k_norm != NULL) normalise_rms(kv, d, d, epsilon, k, t->k_norm);
+        turn_heads(row % r->seq_len, heads + kv, d, layer->keys[WEFT_BLOCK_ROPE_BASE].number, q);
+    }
+    for (int64_t i = 0; i < rows * heads; i++) {
+        const int64_t row = i / heads;
+        attend_shared(layer, qkv, row / r->seq_len * r->seq_len, row, i % heads, attended + i * d);
+    }
+    free(qkv);
+}
+
+static void llama_block(const struct reference *r, double *output)
+{
+    const struct weft_layer *layer = r->layer;
+    const int64_t rows = r->samples * r->seq_len, h = layer->hidden;
+    const int64_t f = layer->keys[WEFT_BLOCK_FFN].integer;
+    const int64_t width =
+        layer->keys[WEFT_BLOCK_HEADS].integer * layer->keys[WEFT_BLOCK_HEAD_DIM].integer;
+    const double epsilon = layer->keys[WEFT_BLOCK_EPS].number;
+    const struct llama_tensors t = llama_tensors_of(r);
+    double *normal = malloc((size_t)(rows * h) * sizeof(double));
+    double *attended = malloc((size_t)(rows * width) * sizeof(double));
+    double *residual = malloc((size_t)(rows * h) * sizeof(double));
+    double *gate_up = malloc((size_t)(rows * 2 * f) * sizeof(double));
+    memcpy(normal, r->input, (size_t)(rows * h) * sizeof(double));
+    normalise_rms(rows, h, h, epsilon, normal, t.norm1);
+    llama_attention(r, &t, normal, attended);
+    map(rows, width, h, attended, t.o, NULL, residual);
+    for (int64_t i = 0; i < rows * h; i++) {
+        normal[i] = residual[i] += r->input[i];
+    }
+    normalise_rms(rows, h, h, epsilon, normal, t.norm2);
+    map(rows, h, 2 * f, normal, t.gate_up, NULL, gate_up);
+    for (int64_t i = 0; i < rows * f; i++) {
+        const double gate = gate_up[i / f * 2 * f + i % f], up = gate_up[i / f * 2 * f + f + i % f];
+        gate_up[i] = gate / (1 + exp(-gate)) * up; /* nothing reads element i again */
+    }
+    map(rows, f, h, gate_up, t.down, NULL, output);
+    for (int64_t i = 0; i < rows * h; i++) {
+        output[i] += residual[i];
+    }
+    free(normal);
+    free(attended);
+    free(residual);
+    free(gate_up);
+}
+
 static void embed(const struct reference *r, double *output)
 {
     const int64_t h = r->layer->hidden;
@@ -154,6 +290,12 @@ double reference_forward(const struct reference *r, double *output)
         embed(r, output);
     } else if (kind == &weft_kind_transformer_block) {
         block(r, output);
+    } else if (kind == &weft_kind_llama_block || kind == &weft_kind_qwen3_block) {
+        llama_block(r, output);
+    } else if (kind == &weft_kind_rms_norm) {
+        memcpy(output, r->input, (size_t)(rows * layer->hidden) * sizeof(double));
+        normalise_rms(rows, layer->hidden, layer->hidden, layer->keys[WEFT_BLOCK_EPS].number,
+                      output, r->tensors[0]);
     } else if (kind == &weft_kind_layer_norm) {
         normalise(rows, layer->hidden, r->input, r->tensors[0], r->tensors[1], output);
     } else if (kind == &weft_kind_linear) {

@@ -36,6 +36,22 @@ struct weft_layer subject_block(int64_t hidden, int64_t heads, int64_t ffn)
                                .n_tensors = 12};
 }
 
+struct weft_layer subject_llama(const struct weft_kind *type, int64_t hidden, int64_t heads,
+                                int64_t kv_heads, int64_t head_dim, int64_t ffn)
+{
+    return (struct weft_layer){.name = "layers.0",
+                               .kind = type,
+                               .tie = -1,
+                               .hidden = hidden,
+                               .outputs = hidden,
+                               .keys[WEFT_BLOCK_HEADS].integer = heads,
+                               .keys[WEFT_BLOCK_KV_HEADS].integer = kv_heads,
+                               .keys[WEFT_BLOCK_HEAD_DIM].integer = head_dim,
+                               .keys[WEFT_BLOCK_FFN].integer = ffn,
+                               .keys[WEFT_BLOCK_ROPE_BASE].number = 10000,
+                               .keys[WEFT_BLOCK_EPS].number = 1e-4};
+}
+
 struct weft_layer subject_same(const struct weft_kind *type, int64_t hidden)
 {
     return (struct weft_layer){.name = "same",
@@ -70,22 +86,15 @@ struct weft_layer subject_head(const struct weft_kind *type, int64_t hidden, int
                                .n_tensors = bias ? 2 : 1};
 }
 
-static void count_elements(const struct weft_layer *layer, int64_t n[WEFT_LAYER_TENSORS])
+/* Lists the layer's tensors. */
+static struct weft_layer_shape shape_of(const struct weft_layer *layer)
 {
-    const int64_t h = layer->hidden, f = layer->keys[WEFT_BLOCK_FFN].integer;
-    const int64_t of_block[] = {h, h, 3 * h * h, 3 * h, h * h, h, h, h, f * h, f, h * f, h};
-    memset(n, 0, WEFT_LAYER_TENSORS * sizeof(*n));
-    if (layer->kind == &weft_kind_transformer_block) {
-        memcpy(n, of_block, sizeof(of_block));
-    } else if (layer->kind == &weft_kind_layer_norm) {
-        n[0] = n[1] = h;
-    } else if (layer->kind == &weft_kind_embedding) {
-        n[0] = layer->vocab * h;
-        n[1] = layer->keys[WEFT_EMBEDDING_POSITIONS].integer * h;
-    } else if (layer->n_tensors > 0) {
-        n[0] = layer->outputs * h;
-        n[1] = layer->bias ? layer->outputs : 0;
-    }
+    struct weft_layer_shape shape = {0};
+    struct weft_error err = {0};
+    if (layer->kind->shape != NULL)
+        cr_assert_eq(layer->kind->shape(layer, WEFT_INIT_STD, &shape, &err), WEFT_OK, "%s",
+                     err.text);
+    return shape;
 }
 
 static bool is_loss(const struct weft_layer *layer)
@@ -145,13 +154,11 @@ static int32_t *take_indices(struct subject *subject, int64_t n, int64_t below)
 
 static void take_tensors(struct subject *subject)
 {
-    const struct weft_layer *layer = &subject->layer;
-    const bool norms =
-        layer->kind == &weft_kind_transformer_block || layer->kind == &weft_kind_layer_norm;
-    count_elements(layer, subject->elements);
-    for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
-        if (subject->elements[i] == 0) continue;
-        const bool is_norm = norms && (i == 0 || i == 6);
+    const struct weft_layer_shape shape = shape_of(&subject->layer);
+    for (int i = 0; i < shape.n_tensors; i++) {
+        const struct weft_layer_tensor *tensor = &shape.tensors[i];
+        const bool is_norm = tensor->init == WEFT_INIT_ONE;
+        subject->elements[i] = tensor->rows * (tensor->columns > 0 ? tensor->columns : 1);
         subject->call.tensors[i] =
             take_random(subject, subject->elements[i], is_norm ? 1 : 0, is_norm ? 0.2 : 0.35);
         subject->call.gradients[i] =
@@ -258,7 +265,7 @@ static double rounding(enum weft_dtype dtype)
 static double tolerance(const struct subject *subject, double in_f32)
 {
     const enum weft_dtype dtype = subject->call.batch.compute;
-    const bool block = subject->layer.kind == &weft_kind_transformer_block;
+    const bool block = subject->layer.kind->closes_residual;
     return dtype == WEFT_F32 ? in_f32 : (block ? 16 : 4) * rounding(dtype);
 }
 
@@ -436,6 +443,33 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
     }
     cpu->kernels = weft_kernels_best();
     cpu->threads = 1;
+}
+
+void subject_check_levels(struct weft_layer layer, int64_t samples, int64_t seq_len)
+{
+    static const char *const libraries[] = {"plain", "onednn", "amx", "amx-bf16x3", "avx512"};
+    for (int i = 0; i < 5 * WEFT_DTYPE_COUNT; i++) {
+        const enum weft_dtype dtype = (enum weft_dtype)(i / 5);
+        const struct weft_nn_options options = {
+            .threads = 1, .compute = dtype, .gemm = libraries[i % 5]};
+        struct weft_nn *nn = NULL;
+        struct weft_error err = {0};
+        if (weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) continue;
+        struct subject plain;
+        subject_init_as(&plain, layer, samples, seq_len, 0, dtype, WEFT_F32);
+        subject_forward(nn, &plain);
+        subject_backward(nn, &plain);
+        for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+            struct subject_level it;
+            subject_level_init(&it, &plain, (enum weft_recompute)level);
+            subject_level_run(nn, &it);
+            cr_assert(subject_same_bits(&plain, &it.subject), "%s, %s, level %d", libraries[i % 5],
+                      weft_dtype_name(dtype), level);
+            subject_level_finish(&it);
+        }
+        subject_finish(&plain);
+        weft_nn_close(nn);
+    }
 }
 
 static const struct {

@@ -26,6 +26,9 @@ struct subject {
 /* The layer types with sizes; outputs, ffn, heads, vocab as the type needs them. */
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden);
 struct weft_layer subject_block(int64_t hidden, int64_t heads, int64_t ffn);
+/* llama_block or qwen3_block. */
+struct weft_layer subject_llama(const struct weft_kind *type, int64_t hidden, int64_t heads,
+                                int64_t kv_heads, int64_t head_dim, int64_t ffn);
 struct weft_layer subject_same(const struct weft_kind *type, int64_t hidden); /* norm, relu, gelu */
 struct weft_layer subject_linear(int64_t inputs, int64_t outputs, bool bias);
 struct weft_layer subject_head(const struct weft_kind *type, int64_t hidden, int64_t classes,
@@ -59,6 +62,9 @@ void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes);
 void subject_check_switches(struct weft_nn *nn, const struct subject *plain);
 /* Output (or loss), gradients and input gradient of two subjects of one shape, bit by bit. */
 bool subject_same_bits(const struct subject *a, const struct subject *b);
+
+/* Every level of recomputation has the bits of none, with every library and dtype. */
+void subject_check_levels(struct weft_layer layer, int64_t samples, int64_t seq_len);
 
 /* All of the above at offset 0, with every library, every kernel level, and every dtype: in f32,
  * and in 16 bits with gradients of f32 and of their own. */

@@ -1,4 +1,4 @@
-#include "runtime/nn/rope.h"
+#include "layers/shared/rope.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/nn/rope.h"
+#include "layers/shared/rope.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

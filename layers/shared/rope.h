@@ -2,8 +2,8 @@
  * columns turns by base^(-2j / size) a position. Models were trained with powers, frequencies and
  * angles rounded to fp32, so all are. Only exact operations are used: the bits are equal
  * everywhere. */
-#ifndef WEFT_RUNTIME_NN_ROPE_H
-#define WEFT_RUNTIME_NN_ROPE_H
+#ifndef WEFT_LAYERS_SHARED_ROPE_H
+#define WEFT_LAYERS_SHARED_ROPE_H
 
 #include <stdint.h>
 

@@ -1,0 +1,52 @@
+/* Qwen 3's block: Llama's, with RMS norms of each head of queries and keys. */
+#include "layers/llama.h"
+
+static const struct weft_field qwen3_block_keys[] = {WEFT_ROWS_LLAMA};
+
+static const struct weft_recipe_step qwen3_block_steps[] = {
+    WEFT_STEP_RMS_NORM("x", "norm1", "input_norm.weight"),
+    {.op = &weft_op_product,
+     .in = {"norm1"},
+     .out = {"qkv"},
+     .columns = "v",
+     .tensors = {"attn.qkv.weight"},
+     .from = "attn.q:q attn.k:k attn.v:v"},
+    {.op = &weft_op_norm,
+     .in = {"qkv[0:q]"},
+     .out = {"queries"},
+     .kind = WEFT_WORD_RMS,
+     .parts = "heads",
+     .epsilon = "eps",
+     .tensors = {"attn.q_norm.weight"}},
+    {.op = &weft_op_norm,
+     .in = {"qkv[q:k]"},
+     .out = {"keys"},
+     .kind = WEFT_WORD_RMS,
+     .parts = "kv_heads",
+     .epsilon = "eps",
+     .tensors = {"attn.k_norm.weight"}},
+    WEFT_STEP_LLAMA_ROPE("queries", "turned_queries"),
+    WEFT_STEP_LLAMA_ROPE("keys", "turned_keys"),
+    WEFT_STEPS_LLAMA_END("turned_queries", "turned_keys", "qkv[k:v]"),
+};
+static const struct weft_recipe qwen3_block_recipe = {
+    WEFT_STEPS(qwen3_block_steps), .recomputes = true, .definitions = {WEFT_LLAMA_DEFINITIONS}};
+
+const struct weft_kind weft_kind_qwen3_block = {
+    .type = "qwen3_block",
+    .text = "Qwen 3 block: Llama's, with an RMS norm of each head of queries and keys",
+    WEFT_KEYS(qwen3_block_keys),
+    .recipe = &qwen3_block_recipe,
+    .shape = weft_recipe_shape,
+    .needs = weft_recipe_needs,
+    .closes_residual = true,
+    .trains = true,
+    .cpu_only = true,
+    .by_rows = true,
+    .complete = weft_llama_complete,
+    .check = weft_llama_check,
+    .add_sizes = weft_llama_add_sizes,
+    .keeps = {"norms (rstd, output), q, k, v, attention (its statistics, output), residual, gate, "
+              "up, their product",
+              "q, k, v, residual, gate, up", "the layer's input alone"},
+};

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares training steps of Weft and other programs: compare.py [OPTIONS] pytorch|llm.c...
 
-    pytorch   GPT of 10 M parameters, batch 8 x 256, AdamW, clipping; f32 and bf16.
+    pytorch   GPT (--model gpt-10m) or Llama (llama-10m) of 10 M parameters, batch 8 x 256, AdamW, clipping; f32
+              and bf16.
               --python is an interpreter that has PyTorch (pip install torch);
               --gemm lists Weft's ways to multiply (WEFT_GEMM); the comparison takes the first
     llm.c     GPT-2 of 124 M parameters, batch 4 x 64, AdamW, no clipping; f32.
@@ -56,8 +57,8 @@ def weft_steps(program, config, directory, gemm=None):
 class PyTorch:
     """A process that does as many steps as it is asked for, so that it compiles once."""
 
-    def __init__(self, python, precision):
-        self.process = subprocess.Popen([python, HERE / "pytorch.py", precision], text=True,
+    def __init__(self, python, precision, model):
+        self.process = subprocess.Popen([python, HERE / "pytorch.py", precision, model], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.description = self.answer()
 
@@ -86,12 +87,12 @@ def show(name, milliseconds, weft=None):
 
 def compare_pytorch(arguments):
     for precision in arguments.precision:
-        peer = PyTorch(arguments.python, precision)
-        print(f"GPT of 10 M parameters, batch 8 x 256, {precision}, one thread; "
+        peer = PyTorch(arguments.python, precision, arguments.model)
+        print(f"{arguments.model}, batch 8 x 256, {precision}, one thread; "
               f"{peer.description['with']} ({peer.description['cpu']})")
         times = {}
         with tempfile.TemporaryDirectory() as directory:
-            config = weft_config(directory, "gpt-10m.json", precision, 8, 256,
+            config = weft_config(directory, f"{arguments.model}.json", precision, 8, 256,
                                  arguments.steps + 1, 1.0)
             for _ in range(arguments.rounds):
                 for name, found in peer.steps(arguments.steps).items():
@@ -171,6 +172,7 @@ def read_arguments(peers):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--model", choices=["gpt-10m", "llama-10m"], default="gpt-10m")
     parser.add_argument("--llm.c", dest="llm_c", default="llm.c")
     parser.add_argument("--precision", nargs="+", choices=["f32", "bf16", *peers],
                         metavar="{f32,bf16}", default=["f32", "bf16"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains the GPT of configs/models/gpt-10m.json in PyTorch, to compare Weft with it.
+"""Trains the model of configs/models/gpt-10m.json or llama-10m.json in PyTorch, to compare Weft with it.
 
-    pytorch.py f32|bf16
+    pytorch.py f32|bf16 gpt-10m|llama-10m
 
 Prints a line of JSON that describes it. For every number N on stdin it does N training steps in each way, and prints
 the milliseconds of each as a line of JSON. A step is forward, backward, clipping to norm 1 and fused AdamW, on one
@@ -10,7 +10,7 @@ thread and one batch of 8 x 256:
     f32   eager and compiled
     bf16  autocast with f32 parameters, and bf16 parameters with f32 masters; eager and compiled
 
-gpt.py has the model. Sizes and optimizer are Weft's.
+gpt.py and llama.py have the models. Sizes and optimizer are Weft's.
 """
 import json
 import os
@@ -21,17 +21,23 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch  # noqa: E402  (after the number of threads is set)
 from torch import nn  # noqa: E402
-from gpt import Gpt, Sizes  # noqa: E402
+import gpt  # noqa: E402
+import llama  # noqa: E402
 
-SIZES, SAMPLES = Sizes(vocab=256, seq_len=256, hidden=384, heads=6, blocks=6), 8
+VOCAB, SEQ_LEN, SAMPLES = 256, 256, 8
+MODELS = {
+    "gpt-10m": lambda: gpt.Gpt(gpt.Sizes(VOCAB, SEQ_LEN, hidden=384, heads=6, blocks=6)),
+    "llama-10m": lambda: llama.Llama(llama.Sizes(VOCAB, SEQ_LEN, hidden=384, heads=6, kv_heads=2,
+                                                 ffn=1024, blocks=6)),
+}
 
 
 class Way:
     """One way to do a training step: compiled or eager, its dtypes, and the parameters that the optimizer updates."""
 
-    def __init__(self, name, batch, compiled, autocast=False, masters=False):
+    def __init__(self, name, model, batch, compiled, autocast=False, masters=False):
         self.name, self.batch, self.autocast = name, batch, autocast
-        self.model = Gpt(SIZES)
+        self.model = MODELS[model]()
         self.parameters = list(self.model.parameters())
         self.masters = [p.detach().clone() for p in self.parameters] if masters else None
         if masters:
@@ -70,13 +76,13 @@ class Way:
 
 
 def main():
-    precision = sys.argv[1]
+    precision, model = sys.argv[1:3]
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    batch = [torch.randint(SIZES.vocab, (SAMPLES, SIZES.seq_len)) for _ in range(2)]
+    batch = [torch.randint(VOCAB, (SAMPLES, SEQ_LEN)) for _ in range(2)]
     kinds = {"f32": [("", {})], "bf16": [("autocast ", {"autocast": True}),
                                          ("f32 masters ", {"masters": True})]}[precision]
-    ways = [Way(name + ("compiled" if compiled else "eager"), batch, compiled, **settings)
+    ways = [Way(name + ("compiled" if compiled else "eager"), model, batch, compiled, **settings)
             for name, settings in kinds for compiled in (False, True)]
     losses = {}
     for way in ways:

@@ -311,9 +311,12 @@ static enum weft_status judge_member(struct hub_reading *reading,
     const struct weft_hub_key *row = weft_hub_key_find(reading->family, name);
     if (row == NULL)
         return weft_json_kind(value) == WEFT_JSON_NULL ? WEFT_OK : note_unknown(reading, value);
-    if (row->change == WEFT_HUB_NOTHING || is_taken(reading->family, row) ||
-        weft_hub_value_is(value, row->usual, reading->head_dim))
+    double number;
+    if (row->change == WEFT_HUB_NOTHING || weft_hub_value_is(value, row->usual, reading->head_dim))
         return WEFT_OK;
+    if (is_taken(reading->family, row))
+        return weft_json_number(value, &number) ? WEFT_OK
+                                                : fail_key(reading, name, "must be a number");
     if (row->change == WEFT_HUB_COMPUTATION) return refuse_value(reading, row, value);
     add_value_told(&reading->told[row->change], name, value);
     return WEFT_OK;
@@ -341,26 +344,33 @@ static void begin_layer(struct weft_json_writer *writer, const char *name, const
     weft_json_put_string(writer, "type", type);
 }
 
-/* Writes a key of a layer whose value is one of the user's sizes. */
-static enum weft_status put_size(struct hub_reading *reading, struct weft_pool *pool,
-                                 struct weft_json_writer *writer, int layer, const char *key,
-                                 enum weft_hub_size size)
+/* Errors of a layer's key name the user's key. */
+static enum weft_status rename_key(struct hub_reading *reading, struct weft_pool *pool, int layer,
+                                   const char *key, const char *written)
 {
     struct weft_hub_model *out = reading->out;
-    if (reading->sizes[size] == 0) return WEFT_OK;
-    weft_json_put_integer(writer, key, reading->sizes[size]);
     struct weft_findings_rename *rename = &out->renames[out->n_renames];
     rename->path = weft_pool_format(pool, "$.layers[%d].%s", layer, key);
-    rename->written = weft_pool_format(pool, "$.%s", reading->keys[size]);
+    rename->written = weft_pool_format(pool, "$.%s", written);
     if (rename->path == NULL || rename->written == NULL)
         return weft_fail_memory(reading->err, "a model");
     out->n_renames++;
     return WEFT_OK;
 }
 
+/* Writes a key of a layer whose value is one of the user's sizes. */
+static enum weft_status put_size(struct hub_reading *reading, struct weft_pool *pool,
+                                 struct weft_json_writer *writer, int layer, const char *key,
+                                 enum weft_hub_size size)
+{
+    if (reading->sizes[size] == 0) return WEFT_OK;
+    weft_json_put_integer(writer, key, reading->sizes[size]);
+    return rename_key(reading, pool, layer, key, reading->keys[size]);
+}
+
 /* Writes the keys that a kind of layer takes as they are. */
-static void put_taken(const struct hub_reading *reading, const struct weft_kind *kind,
-                      struct weft_json_writer *writer)
+static enum weft_status put_taken(struct hub_reading *reading, struct weft_pool *pool, int layer,
+                                  const struct weft_kind *kind, struct weft_json_writer *writer)
 {
     for (const struct weft_hub_key *row = reading->family->keys; row->key != NULL; row++) {
         if (row->to == NULL || weft_kind_key(kind, row->to) == NULL) continue;
@@ -369,10 +379,12 @@ static void put_taken(const struct hub_reading *reading, const struct weft_kind 
         if (weft_json_number(value, &number)) {
             weft_json_key(writer, row->to);
             weft_json_add_value(writer, value);
+            WEFT_TRY(rename_key(reading, pool, layer, row->to, row->key));
         } else if (value == NULL && row->missing != NULL) {
             weft_json_put_number(writer, row->to, strtod(row->missing, NULL));
         }
     }
+    return WEFT_OK;
 }
 
 static enum weft_status write_block(struct hub_reading *reading, struct weft_pool *pool,
@@ -385,7 +397,7 @@ static enum weft_status write_block(struct hub_reading *reading, struct weft_poo
         if (block_keys[i] != NULL)
             WEFT_TRY(put_size(reading, pool, writer, 1, block_keys[i], (enum weft_hub_size)i));
     if (family->block_flag != NULL) weft_json_put_bool(writer, family->block_flag, true);
-    put_taken(reading, weft_kind_find(NULL, family->block), writer);
+    WEFT_TRY(put_taken(reading, pool, 1, weft_kind_find(NULL, family->block), writer));
     weft_json_end_object(writer);
     return WEFT_OK;
 }
@@ -405,7 +417,7 @@ static enum weft_status write_layers(struct hub_reading *reading, struct weft_po
     WEFT_TRY(write_block(reading, pool, writer));
     begin_layer(writer, family->norm_name, family->norm);
     WEFT_TRY(put_size(reading, pool, writer, 2, "hidden", WEFT_HUB_HIDDEN));
-    put_taken(reading, weft_kind_find(NULL, family->norm), writer);
+    WEFT_TRY(put_taken(reading, pool, 2, weft_kind_find(NULL, family->norm), writer));
     weft_json_end_object(writer);
     begin_layer(writer, "head", "lm_head");
     WEFT_TRY(put_size(reading, pool, writer, 3, "vocab", WEFT_HUB_VOCAB));

@@ -161,7 +161,7 @@ static const struct weft_hub_key common_keys[] = {
     {"hidden_act", WEFT_HUB_COMPUTATION, "\"silu\"|\"swish\"", NULL, NULL},                        \
         {"attention_dropout", WEFT_HUB_DROPOUT, "0|null", NULL, NULL},                             \
         {"head_dim", WEFT_HUB_COMPUTATION, WEFT_HUB_HEAD_DIM "|null", NULL, "head_dim"},           \
-        {"rope_theta", WEFT_HUB_NUMBERS, "null", NULL, NULL},                                      \
+        {"rope_theta", WEFT_HUB_NUMBERS, "null", NULL, "rope_base"},                               \
         {"rope_scaling", WEFT_HUB_NUMBERS, "null", NULL, NULL},                                    \
     {                                                                                              \
         "rope_parameters", WEFT_HUB_NUMBERS, "null", NULL, NULL                                    \

@@ -61,29 +61,31 @@ Test(hub_model, reads_every_type)
                   "\"ffn\": 192}, {\"name\": \"ln_f\", \"type\": \"layer_norm\", \"hidden\": 48},"
                   " {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": 256, \"hidden\": 48, "
                   "\"bias\": false, \"tie\": \"wte\"}]}");
-    check_section("{\"model_type\":\"qwen2\"," LLAMA_SIZES
-                  ",\"num_key_value_heads\":null,\"use_sliding_window\":false,"
-                  "\"sliding_window\":4096}",
-                  "{\"layers\": [{\"name\": \"embed\", \"type\": \"embedding\", \"vocab\": 100, "
-                  "\"hidden\": 64}, {\"name\": \"layers.{i}\", \"type\": \"llama_block\", "
-                  "\"repeat\": 2, \"hidden\": 64, \"heads\": 8, \"kv_heads\": 8, \"ffn\": 96, "
-                  "\"qkv_bias\": true}, {\"name\": \"norm\", \"type\": \"rms_norm\", "
-                  "\"hidden\": 64}, {\"name\": \"head\", \"type\": \"lm_head\", "
-                  "\"vocab\": 100, \"hidden\": 64, \"bias\": false}]}");
+    check_section(
+        "{\"model_type\":\"qwen2\"," LLAMA_SIZES
+        ",\"num_key_value_heads\":null,\"use_sliding_window\":false,"
+        "\"sliding_window\":4096}",
+        "{\"layers\": [{\"name\": \"embed\", \"type\": \"embedding\", \"vocab\": 100, "
+        "\"hidden\": 64}, {\"name\": \"layers.{i}\", \"type\": \"llama_block\", "
+        "\"repeat\": 2, \"hidden\": 64, \"heads\": 8, \"kv_heads\": 8, \"ffn\": 96, "
+        "\"qkv_bias\": true, \"eps\": 1e-06}, {\"name\": \"norm\", \"type\": \"rms_norm\", "
+        "\"hidden\": 64, \"eps\": 1e-06}, {\"name\": \"head\", \"type\": \"lm_head\", "
+        "\"vocab\": 100, \"hidden\": 64, \"bias\": false}]}");
     static const char *const ends[] = {"\"model_type\":\"llama\"",
                                        "\"model_type\":\"mistral\",\"sliding_window\":null"};
     for (int i = 0; i < 2; i++) {
         char written[512];
         snprintf(written, sizeof written, "{" LLAMA_SIZES ",\"num_key_value_heads\":2,%s}",
                  ends[i]);
-        check_section(written,
-                      "{\"layers\": [{\"name\": \"embed\", \"type\": \"embedding\", "
-                      "\"vocab\": 100, \"hidden\": 64}, {\"name\": \"layers.{i}\", "
-                      "\"type\": \"llama_block\", \"repeat\": 2, \"hidden\": 64, \"heads\": 8, "
-                      "\"kv_heads\": 2, \"ffn\": 96}, {\"name\": \"norm\", "
-                      "\"type\": \"rms_norm\", \"hidden\": 64}, {\"name\": \"head\", "
-                      "\"type\": \"lm_head\", \"vocab\": 100, \"hidden\": 64, "
-                      "\"bias\": false}]}");
+        check_section(
+            written,
+            "{\"layers\": [{\"name\": \"embed\", \"type\": \"embedding\", "
+            "\"vocab\": 100, \"hidden\": 64}, {\"name\": \"layers.{i}\", "
+            "\"type\": \"llama_block\", \"repeat\": 2, \"hidden\": 64, \"heads\": 8, "
+            "\"kv_heads\": 2, \"ffn\": 96, \"eps\": 1e-06}, {\"name\": \"norm\", "
+            "\"type\": \"rms_norm\", \"hidden\": 64, \"eps\": 1e-06}, {\"name\": \"head\", "
+            "\"type\": \"lm_head\", \"vocab\": 100, \"hidden\": 64, "
+            "\"bias\": false}]}");
     }
     check_section(
         "{\"model_type\":\"mixtral\"," LLAMA_SIZES ",\"num_local_experts\":8,"
@@ -92,7 +94,8 @@ Test(hub_model, reads_every_type)
         "\"hidden\": 64}, {\"name\": \"layers.{i}\", \"type\": \"moe_block\", \"repeat\": 2, "
         "\"hidden\": 64, \"heads\": 8, \"kv_heads\": 8, \"ffn\": 96, \"experts\": 8, "
         "\"active_experts\": 2}, {\"name\": \"norm\", \"type\": \"rms_norm\", "
-        "\"hidden\": 64}, {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": 100, "
+        "\"hidden\": 64, \"eps\": 1e-05}, {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": "
+        "100, "
         "\"hidden\": 64, \"bias\": false, \"tie\": \"embed\"}]}");
 }
 

@@ -1,0 +1,86 @@
+"""Llama's kinds: training under every policy and in every way, generation, and requests that are refused."""
+import json
+import sys
+
+from configs import tiny
+from saved import parameters
+from tap import case, main
+
+BLOCK = {"name": "b.{i}", "type": "llama_block", "repeat": 3, "hidden": 32, "heads": 4, "kv_heads": 2, "ffn": 48}
+
+
+def llama(block=None, head=None, **changes):
+    layers = [{"name": "wte", "type": "embedding", "vocab": 256, "hidden": 32}, {**BLOCK, **(block or {})},
+              {"name": "norm", "type": "rms_norm", "hidden": 32, "eps": 1e-6},
+              {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 32, "bias": False, **(head or {})}]
+    return tiny(**{"model": {"layers": layers}, "train__steps": 4, "train__seq_len": 24, "train__micro_batch": 4,
+                   **changes})
+
+
+def trained(weft, config, *flags):
+    """Returns the fingerprint and the losses of a run."""
+    weft.expect(0, "train", weft.write("run.json", config), "--run", weft.fresh("run"), "-q", *flags)
+    with open(weft.path("run/metrics.jsonl"), encoding="utf-8") as file:
+        losses = [line["loss"] for line in map(json.loads, file) if "loss" in line]
+    return parameters(weft, "run"), losses
+
+
+LINK = {"alpha": "1us", "bandwidth": "5GB/s"}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK}
+WAYS = [[f"plan.planner={planner}", f"plan.recompute={level}"]
+        for planner, level in (("all-zero1", "none"), ("all-sdp", "selective"), ("all-fsdp", "whole"))]
+OFFLOADED = ["plan.planner=greedy", "plan.offload={\"activations\": [\"host\"], \"state\": [\"host\"]}"]
+
+
+@case
+def every_way_to_train_ends_in_one_fingerprint(weft):
+    """All policies, saved activations restored or offloaded; in each dtype, and with both cadences."""
+    for compute, cadence in (("f32", "step"), ("f32", "micro_step"), ("bf16", "step"), ("f16", "micro_step")):
+        config = llama(train__precision={"compute": compute}, train__grad_accum=2, train__reduce=cadence,
+                       cluster__host=HOST)
+        first, losses = trained(weft, config, "--set", "plan.planner=all-dp", "--set", "plan.recompute=none")
+        assert losses[-1] < losses[0] < 6, losses
+        for way in (*WAYS, OFFLOADED):
+            found, _ = trained(weft, config, *(word for change in way for word in ("--set", change)))
+            assert found == first, (compute, cadence, way)
+
+
+@case
+def every_variant_learns(weft):
+    """Biases, heads of another size, scaled positions, tied heads, no sharing and one head of keys; Qwen 3's norms."""
+    seen = set()
+    for block, head in (({}, {}), ({"qkv_bias": True}, {}), ({"head_dim": 12}, {}), ({"kv_heads": 1}, {"tie": "wte"}),
+                        ({"kv_heads": 4}, {}), ({"rope_base": 100}, {}), ({"eps": 0.01}, {}),
+                        ({"rope_factor": 8, "rope_original": 16}, {}), ({"type": "qwen3_block"}, {})):
+        found, losses = trained(weft, llama(block, head, train__steps=10, train__optimizer={"type": "adamw", "lr": 0.01}))
+        assert losses[-1] < losses[0] - 0.5, (block, losses)
+        seen.add(found)
+    assert len(seen) == 9, "two variants are one computation"
+
+
+@case
+def generation_with_kept_keys_and_values_is_that_of_the_whole(weft):
+    for block in ({}, {"type": "qwen3_block", "head_dim": 16}):
+        trained(weft, llama(block, train__steps=30, train__seq_len=48, train__checkpoint={"at_end": True},
+                            train__optimizer={"type": "adamw", "lr": 0.01}))
+        said = [weft.expect(0, "generate", "run", "--prompt", "The program", "--tokens", "60", "--json", "--temperature",
+                            "0.8", *more) for more in ([], ["--no-cache"])]
+        tokens = [json.loads(text)["tokens"] for text in said]
+        assert len(tokens[0]) == 60 and tokens[0] == tokens[1], tokens
+
+
+@case
+def requests_beyond_the_kernels_are_refused(weft):
+    refused = (
+        ({"window": 23}, [], ["\"window\" is 23", "24 tokens"]),
+        ({"head_dim": 7}, [], ["head_dim", "even number"]),
+        ({"rope_factor": 4, "rope_low": 4}, [], ["rope_low", "rope_high"]),
+        ({"kv_heads": 3}, [], ["heads 4 is not a multiple of kv_heads 3"]),
+        ({}, ["--set", "cluster.device.type=cuda"], ["b.0", "llama_block", "CPUs alone train it"]))
+    for block, flags, says in refused:
+        weft.expect(65, "train", weft.write("run.json", llama(block)), "--run", weft.fresh("run"), "-q", *flags,
+                    says=says)
+    weft.expect(0, "plan", weft.write("run.json", llama({"window": 24})), "-o", "plan.json")
+
+
+main(sys.argv[1])

@@ -52,7 +52,7 @@ static void check_ranks(int32_t ranks)
     struct job job;
     struct weft_hash first = {0};
     job_open(&job, "configs/runs/gpt-odd.json", overrides);
-    const int64_t random_plans = TEST_CASES_OF(4, 4, 1);
+    const int64_t random_plans = TEST_CASES(4, 1);
     for (int32_t plan = 0; plan < WEFT_POLICY_COUNT + random_plans; plan++) {
         struct task task = {.job = &job};
         if (plan < WEFT_POLICY_COUNT) {

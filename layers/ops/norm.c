@@ -17,10 +17,10 @@ static enum weft_status shape_norm(struct weft_walk *walk, struct weft_walk_step
 {
     const int64_t columns = weft_span_width(&step->in[0]), parts = parts_of(step);
     if (has_mean(step) ? step->from->parts != NULL || step->from->epsilon != NULL
-                       : !(step->numbers.epsilon > 0))
+                       : step->from->epsilon == NULL || !(step->numbers.epsilon >= 0))
         return weft_step_refuse(walk, step, err,
-                                "kind layer has no parts and no epsilon, and kind rms an epsilon "
-                                "above 0");
+                                "kind layer has no parts and no epsilon, and kind rms an epsilon, "
+                                "at least 0");
     if (columns % parts != 0)
         return weft_step_refuse(walk, step, err, "%lld parts do not divide %lld columns",
                                 (long long)parts, (long long)columns);

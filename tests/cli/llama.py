@@ -26,7 +26,7 @@ def trained(weft, config, *flags):
 
 
 LINK = {"alpha": "1us", "bandwidth": "5GB/s"}
-HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
 WAYS = [[f"plan.planner={planner}", f"plan.recompute={level}"]
         for planner, level in (("all-zero1", "none"), ("all-sdp", "selective"), ("all-fsdp", "whole"))]
 OFFLOADED = ["plan.planner=greedy", "plan.offload={\"activations\": [\"host\"], \"state\": [\"host\"]}"]

@@ -31,13 +31,16 @@ static struct weft_layer layer_of(int32_t index)
     } values[] = {{"heads", 4},          {"kv_heads", 4}, {"ffn", 256},    {"experts", 8},
                   {"active_experts", 2}, {"image", 8},    {"channels", 1}, {"filters", 1},
                   {"width", 1},          {"kernel", 3},   {"stride", 1},   {"vocab", 256},
-                  {"positions", 256}};
+                  {"positions", 256},    {"head_dim", 16}};
+    const double base = 10000;
     const struct weft_kind *kind = weft_kind_at(index);
     struct weft_layer layer = {.name = "l", .kind = kind, .hidden = 64, .outputs = 64};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         const struct weft_field *key = weft_kind_key(kind, values[i].name);
         if (key != NULL) memcpy((char *)&layer + key->offset, &values[i].value, sizeof(int64_t));
     }
+    const struct weft_field *rope = weft_kind_key(kind, "rope_base");
+    if (rope != NULL) memcpy((char *)&layer + rope->offset, &base, sizeof base);
     return layer;
 }
 

@@ -60,6 +60,7 @@ static const struct {
     {"gpt3-1.3b.json", 1315723264},     {"gpt3-2.7b.json", 2651553280},
     {"gpt3-6.7b.json", 6658404352},     {"gpt3-13b.json", 12853386240},
     {"gpt3-175b.json", 174604259328},   {"llama-2-7b.json", 6738415616},
+    {"llama-10m.json", 9638784},        {"llama-tiny.json", 201280},
     {"llama-2-70b.json", 68976648192},  {"llama-3-8b.json", 8030261248},
     {"llama-3-70b.json", 70553706496},  {"llama-3.1-405b.json", 405853388800},
     {"resnet-50.json", 25557032},       {"gpt-10m.json", 10844160},

@@ -28,6 +28,7 @@ static struct head head_of(const struct weft_nn_attention *attention, int64_t in
     const int64_t key_head = i / shared_by(attention) * size;
     return (struct head){.dtype = attention->dtype,
                          .seq_len = s,
+                         .first = first,
                          .size = size,
                          .query_stride = attention->query_stride,
                          .key_stride = attention->key_stride,

@@ -37,8 +37,10 @@ def every_way_to_train_ends_in_one_fingerprint(weft):
     """All policies, saved activations restored or offloaded; in each dtype, and with both cadences."""
     for compute, cadence in (("f32", "step"), ("f32", "micro_step"), ("bf16", "step"), ("f16", "micro_step")):
         config = llama(train__precision={"compute": compute}, train__grad_accum=2, train__reduce=cadence,
+                       cluster__device__flops={"f32": "50G", "bf16": "50G", "f16": "50G"},
                        cluster__host=HOST)
-        first, losses = trained(weft, config, "--set", "plan.planner=all-dp", "--set", "plan.recompute=none")
+        planner = "all-dp" if cadence == "step" else "all-fsdp"
+        first, losses = trained(weft, config, "--set", f"plan.planner={planner}", "--set", "plan.recompute=none")
         assert losses[-1] < losses[0] < 6, losses
         for way in (*WAYS, OFFLOADED):
             found, _ = trained(weft, config, *(word for change in way for word in ("--set", change)))

@@ -37,7 +37,7 @@ const struct weft_kind weft_kind_llama_block = {
     .complete = weft_llama_complete,
     .check = weft_llama_check,
     .add_sizes = weft_llama_add_sizes,
-    .keeps = {"both norms (rstd, output), q, k, v, attention (its statistics, output), residual, "
+    .keeps = {"both norms (rstd, output), q, k, v, attention (log of row sums, output), residual, "
               "gate, up, their product",
               "q, k, v, residual, gate, up", "the layer's input alone"},
 };

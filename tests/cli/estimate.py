@@ -65,12 +65,13 @@ def a_model_of_hugging_face_needs_no_config(weft):
 def other_files_and_types_of_hugging_face_are_refused(weft):
     for content, says in (
             ({**LLAMA, "model_type": "gemma2"}, ["$.model_type", "gpt2, llama, mistral, mixtral and qwen2"]),
-            ({**LLAMA, "attention_bias": True}, ["$.attention_bias: must be false"]),
+            ({**LLAMA, "attention_bias": True}, ["$.attention_bias: is true; must be false"]),
             ({**LLAMA, "head_dim": 255}, ["head_dim", "even number"]),
-            ({**LLAMA, "model_type": "qwen2", "use_sliding_window": True}, ["$.use_sliding_window"]),
-            ({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, ["$.sliding_window"]),
+            ({**LLAMA, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": 64},
+             ["$.sliding_window: is 64"]),
+            ({**LLAMA, "model_type": "mistral", "sliding_window": 64}, ["$.sliding_window: is 64"]),
             ({**LLAMA, "vocab_size": 0}, ["$.vocab_size: must be an integer from 1"]),
-            ({**LLAMA, "num_hidden_layers": None}, ["num_hidden_layers", "is missing"]),
+            ({**LLAMA, "num_hidden_layers": None}, ["$.num_hidden_layers: must be an integer from 1"]),
             (tiny(), ["no \"model_type\"", "--hf"]), ([], ["no \"model_type\""])):
         weft.expect(65, "estimate", "--hf", weft.write("hf.json", content), says=says)
     weft.expect(66, "estimate", "--hf", "none.json", says="none.json")

@@ -187,14 +187,15 @@ RANKS_TEST(bits)
                  "\"bf16\"}",
                  shared);
     check_config("configs/runs/gpt-odd.json", "train.precision.compute=f16", shared);
-    for (int32_t ranks = 1; ranks <= 4; ranks++)
-        check_ranks("configs/runs/llama-tiny.json", ranks,
-                    ranks % 2 == 0 ? NULL : "train.precision.compute=bf16", shared);
-    check_config("configs/runs/llama-tiny.json", "train.precision.compute=f16", shared);
-    check_config("configs/runs/llama-tiny.json",
-                 "train={\"steps\":8,\"micro_batch\":2,\"seq_len\":24,\"grad_accum\":2,"
-                 "\"reduce\":\"micro_step\",\"data\":\"/usr/share/common-licenses/GPL-3\"}",
-                 shared);
+    static const char *const precisions[] = {"f32", "bf16", "f16"};
+    for (int32_t i = 0; i < 3; i++) {
+        char train[200];
+        snprintf(train, sizeof train,
+                 "train={\"steps\":4,\"micro_batch\":2,\"seq_len\":24,\"precision\":{\"compute\":"
+                 "\"%s\"},\"data\":\"/usr/share/common-licenses/GPL-3\"}",
+                 precisions[i]);
+        check_ranks("configs/runs/llama-tiny.json", i == 1 ? 4 : 3 - i, train, shared);
+    }
     /* Frozen units of 16 bits have parameters without a master. */
     for (int32_t ranks = 1; ranks <= 3; ranks++) {
         check_ranks("configs/runs/gpt-frozen.json", ranks, "train.precision.compute=bf16", shared);

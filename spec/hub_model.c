@@ -303,6 +303,41 @@ static bool is_taken(const struct weft_hub_family *family, const struct weft_hub
     return false;
 }
 
+/* Members of "rope_scaling", or in transformers 5 "rope_parameters", and the keys that take them.
+ */
+static const struct {
+    const char *member, *to;
+} rope_members[] = {
+    {"rope_theta", "rope_base"},
+    {"factor", "rope_factor"},
+    {"low_freq_factor", "rope_low"},
+    {"high_freq_factor", "rope_high"},
+    {"original_max_position_embeddings", "rope_original"},
+};
+enum { ROPE_MEMBERS = sizeof rope_members / sizeof *rope_members };
+
+/* The object of rotary positions, if a layer of this model computes them: unscaled, or scaled as in
+ * Llama 3. Otherwise NULL. */
+static const struct weft_json_value *taken_rope(const struct hub_reading *reading)
+{
+    const struct weft_json_value *rope = weft_json_member(reading->root, "rope_scaling");
+    const struct weft_kind *block = weft_kind_find(NULL, reading->family->block);
+    const char *type = "default";
+    double number;
+    if (weft_json_kind(rope) != WEFT_JSON_OBJECT)
+        rope = weft_json_member(reading->root, "rope_parameters");
+    if (weft_json_kind(rope) != WEFT_JSON_OBJECT || weft_kind_key(block, "rope_factor") == NULL)
+        return NULL;
+    weft_json_string(weft_json_member(rope, "type"), &type);
+    weft_json_string(weft_json_member(rope, "rope_type"), &type);
+    const bool scaled = strcmp(type, "llama3") == 0;
+    if (!scaled && strcmp(type, "default") != 0) return NULL;
+    for (int i = 1; i < ROPE_MEMBERS; i++)
+        if (weft_json_number(weft_json_member(rope, rope_members[i].member), &number) != scaled)
+            return NULL;
+    return rope;
+}
+
 static enum weft_status judge_member(struct hub_reading *reading,
                                      const struct weft_json_value *value)
 {
@@ -312,7 +347,8 @@ static enum weft_status judge_member(struct hub_reading *reading,
     if (row == NULL)
         return weft_json_kind(value) == WEFT_JSON_NULL ? WEFT_OK : note_unknown(reading, value);
     double number;
-    if (row->change == WEFT_HUB_NOTHING || weft_hub_value_is(value, row->usual, reading->head_dim))
+    if (row->change == WEFT_HUB_NOTHING || value == taken_rope(reading) ||
+        weft_hub_value_is(value, row->usual, reading->head_dim))
         return WEFT_OK;
     if (is_taken(reading->family, row))
         return weft_json_number(value, &number) ? WEFT_OK
@@ -387,6 +423,22 @@ static enum weft_status put_taken(struct hub_reading *reading, struct weft_pool 
     return WEFT_OK;
 }
 
+static enum weft_status put_rope(struct hub_reading *reading, struct weft_pool *pool,
+                                 struct weft_json_writer *writer)
+{
+    const struct weft_json_value *rope = taken_rope(reading);
+    double number;
+    for (int i = 0; rope != NULL && i < ROPE_MEMBERS; i++) {
+        const struct weft_json_value *value = weft_json_member(rope, rope_members[i].member);
+        const bool is_given = i == 0 && weft_json_member(reading->root, "rope_theta") != NULL;
+        if (is_given || !weft_json_number(value, &number)) continue;
+        weft_json_key(writer, rope_members[i].to);
+        weft_json_add_value(writer, value);
+        WEFT_TRY(rename_key(reading, pool, 1, rope_members[i].to, weft_json_name(rope)));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status write_block(struct hub_reading *reading, struct weft_pool *pool,
                                     struct weft_json_writer *writer)
 {
@@ -398,6 +450,7 @@ static enum weft_status write_block(struct hub_reading *reading, struct weft_poo
             WEFT_TRY(put_size(reading, pool, writer, 1, block_keys[i], (enum weft_hub_size)i));
     if (family->block_flag != NULL) weft_json_put_bool(writer, family->block_flag, true);
     WEFT_TRY(put_taken(reading, pool, 1, weft_kind_find(NULL, family->block), writer));
+    WEFT_TRY(put_rope(reading, pool, writer));
     weft_json_end_object(writer);
     return WEFT_OK;
 }

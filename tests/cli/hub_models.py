@@ -150,7 +150,7 @@ def keys_that_change_the_answer_are_told(weft):
     base = llama(256, 8, 4, 512, 2, 1000)
     quiet = {k: v for k, v in base.items() if k != "rms_norm_eps"}
     for more, says in (({"attention_dropout": 0.1}, "dropout, so its masks are not counted"),
-                       ({"rope_parameters": {"rope_theta": 5e5}}, "change numbers, but no memory and no time of a plan"),
+                       ({"rope_parameters": {"rope_type": "yarn"}}, "change numbers, but no memory and no time of a plan"),
                        ({"rope_scaling": {"type": "linear"}}, 'rope_scaling {"type": "linear"}'),
                        ({"initializer_range": 0.1}, "initial values are Weft's own: initializer_range 0.1"),
                        ({"my_key": [1, 2]}, "keys that Weft does not know are not used: my_key [1, 2]")):

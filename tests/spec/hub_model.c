@@ -99,6 +99,28 @@ Test(hub_model, reads_every_type)
         "\"hidden\": 64, \"bias\": false, \"tie\": \"embed\"}]}");
 }
 
+Test(hub_model, rotary_positions_are_scaled_as_in_llama_3)
+{
+    static const char *const written[] = {
+        "\"rope_theta\":500000,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,"
+        "\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}",
+        "\"rope_parameters\":{\"rope_theta\":500000,\"rope_type\":\"llama3\",\"factor\":8,"
+        "\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}"};
+    for (int i = 0; i < 2; i++) {
+        char config[512];
+        snprintf(config, sizeof config, "{" LLAMA_SIZES ",\"model_type\":\"llama\",%s}",
+                 written[i]);
+        struct weft_text text;
+        cr_assert_eq(convert_written(config, &text), WEFT_OK, "%s", weft_text_chars(&text));
+        cr_assert_not_null(strstr(weft_text_chars(&text), "\"rope_base\": 500000"));
+        cr_assert_not_null(strstr(weft_text_chars(&text),
+                                  "\"rope_factor\": 8, \"rope_low\": 1, \"rope_high\": 4, "
+                                  "\"rope_original\": 64"),
+                           "%s", weft_text_chars(&text));
+        weft_text_finish(&text);
+    }
+}
+
 Test(hub_model, refuses_other_computations_by_their_key)
 {
     static const struct {

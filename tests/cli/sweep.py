@@ -493,9 +493,9 @@ def measure_trains_every_plan(weft):
     told = err.count("not measured")
     assert sum(point.get("measured_step_ns", 0) > 0 for point in fitting) == len(fitting) - told
     assert any(point["fits"] for point in points)
-    llama = tiny(model__layers=[{"name": "b", "type": "llama_block", "hidden": 8, "heads": 2,
-                                 "ffn": 8}])
-    weft.expect(65, "sweep", weft.write("llama.json", llama), "--measure", says="kernels")
+    experts = tiny(model__layers=[{"name": "b", "type": "moe_block", "hidden": 8, "heads": 2, "ffn": 8,
+                                   "experts": 2, "active_experts": 1}])
+    weft.expect(65, "sweep", weft.write("experts.json", experts), "--measure", says="kernels")
 
 
 def processes(word):

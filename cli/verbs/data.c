@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "runtime/train/corpora.h"
 #include "text/token_file.h"
 #include "text/tokenizer.h"
@@ -116,8 +117,8 @@ static enum weft_status report_packing(const struct packing *p, struct weft_erro
     const int64_t tokens = weft_token_file_count(p->file);
     struct weft_text out;
     struct weft_json_writer writer;
-    weft_text_init(&out);
     to_stdout.output = NULL;
+    weft_cli_report_init(&to_stdout, NULL, &out);
     if (p->cli->json) {
         weft_json_writer_init(&writer, &out, 2);
         weft_json_begin_object(&writer);
@@ -192,7 +193,7 @@ static enum weft_status emit_facts(const struct weft_cli *cli, const struct weft
     const int bits = 8 * corpora->all[0].token_bytes;
     struct weft_text out;
     struct weft_json_writer writer;
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     if (cli->json) {
         weft_json_writer_init(&writer, &out, 2);
         weft_json_begin_object(&writer);

@@ -31,6 +31,7 @@ VERBS = (
     (0, "estimate", "run.json", "--largest", "train.micro_batch"),
     (0, "estimate", "run.json", "--least", "cluster.ranks", "--memory-limit", "440KiB"),
     (0, "profile", "run.json", "-o", "t.json"),
+    (0, "data", "info", "/usr/share/common-licenses/GPL-3"),
     (0, "data", "pack", "/usr/share/common-licenses/GPL-3", "-o", "tokens.bin"),
     (0, "plan", "run.json"), (0, "plan", "wide.json", "--planner", "fsdp2"),
     (0, "plan", "run.json", "--program"), (78, "plan", "run.json", "--memory-limit", "1MiB"),

@@ -12,7 +12,8 @@ sys.path.insert(0, str(HERE.parent / "cli"))
 from tap import Skip, case, main  # pylint: disable=wrong-import-position
 
 ROOT = Path(sys.argv[1])
-NEEDED = {"meson", "ninja-build", "gcc", "pkg-config", "libglpk-dev", "libdnnl-dev", "libcriterion-dev", "python3"}
+NEEDED = {"meson", "ninja-build", "gcc", "pkg-config", "libglpk-dev", "libdnnl-dev", "libcriterion-dev",
+          "libpcre2-dev", "python3"}
 OPTIONAL = {"strace", "g++", "libopenmpi-dev", "openmpi-bin", "libmpich-dev", "mpich", "iproute2"}
 
 

@@ -240,7 +240,7 @@ int64_t weft_nn_cuda_receive_needs(int32_t ranks, int64_t slice_bytes)
 static bool lacks_probabilities(const struct weft_nn_cuda *cuda, const struct weft_nn_call *call)
 {
     struct weft_cuda_attention ignored;
-    return cuda->plain && call->batch.on_gpu &&
+    return cuda->plain && call->batch.on_gpu && !call->batch.plain &&
            weft_cuda_block_attends(false, call->layer, &call->batch, &ignored);
 }
 

@@ -83,10 +83,10 @@ static struct weft_nn_operand value_operand(const struct pass *pass, int32_t val
 static struct weft_nn_operand gradient_operand(const struct pass *pass, int32_t index,
                                                const struct weft_span *span)
 {
+    if (index == WEFT_WALK_NONE) return (struct weft_nn_operand){0};
     const struct weft_nn_call *call = pass->call;
     const struct weft_gradient *gradient = &pass->walk.gradients[index];
     const struct weft_value *value = &pass->walk.values[span->value];
-    if (index == WEFT_WALK_NONE) return (struct weft_nn_operand){0};
     if (index == WEFT_GRADIENT_OUTPUT)
         return columns_of(pass, (char *)(uintptr_t)call->output_gradient, value, span);
     if (index == WEFT_GRADIENT_INPUT) return columns_of(pass, call->input_gradient, value, span);

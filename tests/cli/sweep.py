@@ -119,7 +119,7 @@ def a_start_serves_every_period_left_open(weft):
     weft.expect(0, "plan", config, "-o", plan)
     first = json.loads(weft.expect(0, "plan", config, "--json"))
     again = json.loads(weft.expect(0, "plan", config, "--json", "--start", plan))
-    assert again["step_ns"] <= first["step_ns"]
+    assert again["step_ns"] <= first["step_ns"], (again, first)
 
 
 @case

@@ -185,6 +185,7 @@ static void end_line(struct weft_json_writer *writer)
 void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
 {
     struct weft_json_writer writer;
+    char hash[WEFT_HASH_TEXT_BYTES];
     begin_line(&writer, out, "step", line->step, &line->run);
     weft_json_put_number(&writer, "loss", line->loss);
     if (line->norm >= 0) weft_json_put_number(&writer, "norm", line->norm);
@@ -196,6 +197,8 @@ void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
     weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
     weft_json_put_integer(&writer, "data_wait_ns", line->data_wait_ns);
     weft_json_put_integer(&writer, "tokens", line->tokens);
+    if (line->parameters.high != 0 || line->parameters.low != 0)
+        weft_json_put_string(&writer, "parameters", weft_hash_show(line->parameters, hash));
     end_line(&writer);
 }
 

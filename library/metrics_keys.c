@@ -27,7 +27,9 @@ static const struct weft_key_table step_table = WEFT_KEY_TABLE_OPEN(
     COUNT("exposed_ns", "part of it in which compute waited for communication"),
     COUNT("overlapped_ns", "of communication during compute"),
     COUNT("data_wait_ns", "before the step, for its data"),
-    COUNT("tokens", "of all ranks in this step"));
+    COUNT("tokens", "of all ranks in this step"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_HASH, "parameters", NULL,
+                     "hash of all trained parameters before the step (train.fingerprint.every)"));
 
 static const struct weft_key_table validation_table =
     WEFT_KEY_TABLE_OPEN("After every train.validation.every steps.", LINE("validation"),

@@ -78,11 +78,11 @@ struct weft_train {
         int64_t batches; /* from older configs, converted to `samples` on reading; 0: not given */
         bool by_batches; /* samples came from batches */
     } validation;
-    int64_t compare_every; /* steps between comparisons of replicas; 0: never */
-    int cadence;           /* enum weft_cadence */
-    int64_t group;         /* micro-steps of a round; 0: follows from the cadence */
-    int64_t delay;         /* steps by which updates lag: 0 or 1 */
-    int64_t every;         /* steps between averages over nodes; 0: all ranks step together */
+    int64_t compare_every, fingerprint_every; /* steps between two of replicas, of parameters */
+    int cadence;                              /* enum weft_cadence */
+    int64_t group; /* micro-steps of a round; 0: follows from the cadence */
+    int64_t delay; /* steps by which updates lag: 0 or 1 */
+    int64_t every; /* steps between averages over nodes; 0: all ranks step together */
     double across_momentum, across_lr; /* of the step that an average makes; 0 and 1: none */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
@@ -98,7 +98,7 @@ struct weft_train {
     } loss_scale;     /* f16 */
     double clip_norm; /* 0 = no clipping */
     struct {
-        int64_t every, keep; /* every 0: only at the end */
+        int64_t every, keep, keep_every; /* 0: only at the end, -, none for good */
         bool at_end, required, asynchronous;
     } checkpoint;
     struct {

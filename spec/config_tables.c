@@ -269,6 +269,11 @@ static const struct weft_field checkpoint_fields[] = {
      "steps between two checkpoints; 0: none before the end"},
     {"keep", WEFT_FIELD_INTEGER, AT(weft_train, checkpoint.keep), "2", 2, 1e9, NULL, NULL,
      "checkpoints that stay, the newest ones"},
+    {"keep_every", WEFT_FIELD_INTEGER, AT(weft_train, checkpoint.keep_every), "0", 0, 1e9, NULL,
+     NULL,
+     "of every N checkpoints one stays for good, so that `weft replay` reaches all later steps "
+     "from "
+     "it; 0: none"},
     {"at_end", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.at_end), "true", 0, 0, NULL, NULL,
      "save after the last step, and after a stop signal"},
     {"asynchronous", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.asynchronous), "true", 0, 0, NULL,
@@ -278,6 +283,14 @@ static const struct weft_field checkpoint_fields[] = {
 };
 static const struct weft_field_table checkpoint_table = {
     "checkpoint", "Saving, to the run's directory.", ROWS(checkpoint_fields)};
+
+static const struct weft_field fingerprint_fields[] = {
+    {"every", WEFT_FIELD_INTEGER, AT(weft_train, fingerprint_every), "0", 0, 1e12, NULL, NULL,
+     "steps between two hashes of all trained parameters in the metrics, which `weft replay` "
+     "compares; 0: none"},
+};
+static const struct weft_field_table fingerprint_table = {
+    "fingerprint", "Hashes of the parameters (docs/faults.md).", ROWS(fingerprint_fields)};
 
 static const struct weft_field across_fields[] = {
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, every), "0", 0, 1e12, NULL, NULL,
@@ -319,6 +332,8 @@ static const struct weft_field train_fields[] = {
      "evaluation on held-out data"},
     {"compare_every", WEFT_FIELD_INTEGER, AT(weft_train, compare_every), "100", 0, 1e12, NULL, NULL,
      "ranks compare their replicated buffers every N steps; 0: never"},
+    {"fingerprint", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &fingerprint_table,
+     "recorded hashes of the parameters"},
     {"precision", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &precision_table, "dtypes"},
     {"reduce", WEFT_FIELD_CHOICE, AT(weft_train, cadence), "\"auto\"", 0, 0, cadences, NULL,
      "reductions of gradients over ranks: every micro_step or once a step, which round "

@@ -37,6 +37,7 @@ static enum weft_status begin_own(struct weft_exec *exec, struct weft_error *err
     exec->rule = (struct weft_nn_rule){first.type, first.exempt_vectors, first.decay};
     weft_arena_fill(exec->arena, exec->streams[WEFT_LANE_COMPUTE], exec->own, &all, 1, 0);
     weft_exec_push_forget(exec);
+    exec->hashed = true; /* nothing yet, so the words begin at 0 */
     WEFT_TRY(weft_exec_synchronise(exec, err));
     weft_comm_carry(exec->options.comm, (unsigned char *)EXEC_OWN(exec, step.stop) - exec->base);
     return WEFT_OK;
@@ -281,6 +282,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     exec->last_step = inputs->step;
     exec->periods++;
     weft_exec_push_step(exec);
+    weft_exec_push_hashes(exec, inputs->step - 1);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
         /* Carried work belongs to the step before; without one there is none. */
@@ -293,7 +295,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     exec->pending.valid = false;
     if (status == WEFT_OK) status = weft_exec_poison_check(exec, err);
     if (status != WEFT_OK) return status;
-    exec->follows = true;
+    exec->follows = exec->hashed = true;
     weft_exec_away_warn(exec->away);
     weft_exec_host_warn(exec->host);
     if (trace != NULL) fill_trace(exec, trace);
@@ -342,6 +344,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     bool rotated = exec->options.program->period.rotated;
     weft_exec_turn(exec);
     weft_exec_push_step(exec);
+    weft_exec_push_hashes(exec, exec->last_step);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
         /* Idle instructions are issued too: an update may wait for its state through them. */

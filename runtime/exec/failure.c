@@ -4,6 +4,7 @@
 
 #include "program/lifetime.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/units.h"
 
 static enum weft_status fail_as_asked(struct weft_stream *stream, const void *argument,
                                       struct weft_error *err)
@@ -17,16 +18,52 @@ static enum weft_status fail_as_asked(struct weft_stream *stream, const void *ar
     return weft_fail(err, WEFT_E_INTERNAL, "failed as WEFT_FAILPOINT asks");
 }
 
+/* The first parameter that this rank owns; NULL: it owns none of the unit. */
+static void *first_parameter(const struct weft_nn_unit *unit)
+{
+    if (unit->n_own == 0) return NULL;
+    if (unit->master != NULL) return (float *)unit->master + unit->own[0].state_at;
+    return (unsigned char *)unit->parameters +
+           unit->own[0].parameter_at * weft_dtype_bytes(unit->dtype);
+}
+
+/* The numbers that the instruction wrote; NULL: none. */
+static void *result_of(const struct exec_bound *bound)
+{
+    const struct weft_nn_call *call = bound->with.layer.call;
+    switch (bound->op) {
+    case WEFT_OP_FORWARD:
+        return call->output;
+    case WEFT_OP_BACKWARD:
+        for (int i = 0; i < WEFT_LAYER_TENSORS; i++)
+            if (call->gradients[i] != NULL) return call->gradients[i];
+        return NULL;
+    case WEFT_OP_UPDATE:
+        return first_parameter(&bound->with.unit.unit->nn);
+    default:
+        return NULL;
+    }
+}
+
+/* Flips a bit of the instruction's result: in f32 the middle of a significand. */
+static void push_flip(struct weft_exec *exec, const struct exec_bound *bound)
+{
+    unsigned char *at = result_of(bound), byte = 0;
+    if (at == NULL) return;
+    at += 2;
+    weft_arena_read(exec->arena, bound->stream, at, 1, &byte);
+    if (weft_stream_synchronise(bound->stream, NULL) != WEFT_OK) return; /* the step tells why */
+    exec->flipped = byte ^ 1;
+    weft_arena_write(exec->arena, bound->stream, at, &exec->flipped, 1);
+}
+
 /* Writes NaN to the instruction's result, or to the loss if it has none. */
 static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
 {
     static const struct weft_range element = {
         0, sizeof(float)}; /* one number of 32 bits, or two of 16 */
     static const struct weft_range loss = {0, sizeof(double)};
-    const struct weft_nn_call *call = bound->with.layer.call;
-    void *at = bound->op == WEFT_OP_FORWARD ? call->output : NULL;
-    for (int i = 0; bound->op == WEFT_OP_BACKWARD && at == NULL && i < WEFT_LAYER_TENSORS; i++)
-        at = call->gradients[i];
+    void *at = result_of(bound);
     weft_arena_fill(exec->arena, bound->stream, at != NULL ? at : EXEC_OWN(exec, loss),
                     at != NULL ? &element : &loss, 1, 0xff);
 }
@@ -71,8 +108,8 @@ static void push_stale(struct weft_exec *exec, int32_t i)
     }
 }
 
-/* A NaN comes after the instruction's work, other failures before it. A failpoint without an index
- * strikes once a step. */
+/* A NaN or a flip comes after the instruction's work, other failures before it. A failpoint without
+ * an index strikes once a step. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
 {
     const struct weft_failpoint *point = exec->options.failpoint;
@@ -85,12 +122,15 @@ void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
         weft_failpoint_at(point, weft_op_name(at->op), weft_comm_rank(exec->options.comm), step);
     int32_t index = at->layer >= 0 ? at->layer : at->unit;
     bool other = point->at >= 0 ? point->at != index : exec->failed_step == step;
-    if (failure == WEFT_FAILURE_NONE || behind != (failure == WEFT_FAILURE_NAN) || other) return;
+    const bool of_result = failure == WEFT_FAILURE_NAN || failure == WEFT_FAILURE_FLIP;
+    if (failure == WEFT_FAILURE_NONE || behind != of_result || other) return;
     exec->failed_step = step;
     if (failure == WEFT_FAILURE_OVERRUN) {
         push_overrun(exec, i);
     } else if (failure == WEFT_FAILURE_STALE) {
         push_stale(exec, i);
+    } else if (failure == WEFT_FAILURE_FLIP) {
+        push_flip(exec, bound);
     } else if (failure != WEFT_FAILURE_NAN) {
         weft_stream_push(bound->stream, fail_as_asked, &failure, sizeof failure);
     } else if (at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD) {

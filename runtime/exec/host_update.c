@@ -6,6 +6,7 @@
 #include "offload/service.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
+#include "runtime/nn/hash.h"
 
 enum { MOST_THREADS = 64 };
 
@@ -14,12 +15,14 @@ struct share {
     const struct weft_exec *exec;
     const struct exec_there *there;
     int64_t from, to;
+    bool hashes; /* of the whole block: train.fingerprint asks for it */
 };
 
 struct exec_updater {
     struct weft_service *service; /* NULL: the stream's own thread works alone */
     int32_t threads;              /* with the stream's own */
     uint32_t stop;                /* the device's flag when a block's update begins */
+    struct weft_hash hash;        /* weft_exec_updater_hash */
 };
 
 static int64_t slice_of(const struct weft_exec *exec, const struct exec_unit *unit)
@@ -104,6 +107,28 @@ static void update_share(const struct share *share)
     }
 }
 
+/* Hashes the master of a block, in the stream's own thread. */
+static void hash_block(const struct share *share, struct weft_hash *sum)
+{
+    for (int64_t i = 0; i < share->there->part.n_own; i++) {
+        struct weft_nn_piece piece = share->there->part.own[i];
+        if (cut_piece(&piece, share->from, share->to))
+            weft_nn_hash_elements(
+                sum, piece.name, piece.first,
+                state_at(share->exec, share->there, EXEC_HOST_MASTER, piece.state_at), piece.count);
+    }
+}
+
+const struct weft_hash *weft_exec_updater_hash(const struct exec_updater *updater)
+{
+    return &updater->hash;
+}
+
+void weft_exec_updater_forget(struct exec_updater *updater)
+{
+    if (updater != NULL) updater->hash = (struct weft_hash){0};
+}
+
 static enum weft_status serve_share(void *context, int32_t lane, void *request,
                                     struct weft_error *err)
 {
@@ -180,8 +205,9 @@ static enum weft_status update_block(struct weft_stream *stream, const void *arg
                                      struct weft_error *err)
 {
     enum { LINE = 64 / sizeof(float) };
-    struct share share = *(const struct share *)argument;
-    const struct exec_updater *updater = share.exec->updater;
+    const struct share *whole = argument;
+    struct share share = *whole;
+    struct exec_updater *updater = share.exec->updater;
     const int64_t end = share.to, lines = (end - share.from + LINE - 1) / LINE;
     const int64_t each = (lines + updater->threads - 1) / updater->threads * LINE;
     int64_t tickets[MOST_THREADS];
@@ -197,6 +223,7 @@ static enum weft_status update_block(struct weft_stream *stream, const void *arg
     update_share(&share);
     for (int32_t i = 0; i < n; i++)
         WEFT_TRY(weft_service_wait(updater->service, 0, tickets[i], err));
+    if (whole->hashes) hash_block(whole, &updater->hash);
     return WEFT_OK;
 }
 
@@ -204,7 +231,7 @@ void weft_exec_push_host_update(struct weft_exec *exec, struct weft_stream *stre
                                 const struct exec_there *there)
 {
     const int64_t slice = slice_of(exec, there->unit), from = there->block * slice;
-    const struct share share = {exec, there, from, from + slice};
+    const struct share share = {exec, there, from, from + slice, exec->hashes};
     weft_arena_read(exec->arena, stream, EXEC_OWN(exec, step.stop), sizeof exec->updater->stop,
                     &exec->updater->stop);
     weft_stream_push(stream, update_block, &share, sizeof share);

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/units.h"
@@ -35,6 +36,11 @@ WEFT_MUST_USE enum weft_status weft_exec_updater_create(const struct weft_exec *
                                                         struct weft_error *err);
 void weft_exec_updater_destroy(
     struct exec_updater *updater); /* the stream must be idle; accepts NULL */
+
+/* Hash of the parameters that updates on the host have written since the last forget; valid once
+ * they have ended. Sums with the device's words of the record. */
+const struct weft_hash *weft_exec_updater_hash(const struct exec_updater *updater);
+void weft_exec_updater_forget(struct exec_updater *updater); /* accepts NULL */
 
 /* Queue a block's copy down, its update on the host, and its copy up. The copy down adds the block
  * to the record's norm, unless the period is rotated. */

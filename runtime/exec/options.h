@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/failpoint.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/watch.h"
 #include "program/program.h"
@@ -69,6 +70,9 @@ struct weft_step_result {
     /* Unit nearest to the loss with a gradient that is not finite; -1: none. Backward begins at the
      * loss, so this unit went wrong first. */
     int32_t suspect;
+    /* The hash of all trained parameters before this step, if train.fingerprint.every asks for it
+     * and an update of this run made them. Otherwise zero. */
+    struct weft_hash parameters;
 };
 
 #endif

@@ -114,14 +114,14 @@ struct weft_exec {
     struct weft_nn_rule rule;     /* for updates */
     struct weft_nn_step step;     /* as written to the arena */
     uint64_t told_to_stop;        /* this rank, as written to the record */
+    bool hashes, hashed;          /* this period's updates are; the last one has sent its words */
     struct weft_loss_scale scale; /* of the current step, then of the next */
 
-    bool looks;            /* for numbers that are not finite; always in a rotated period */
-    int64_t moments_began; /* step after which all moments were 0 */
-    int64_t periods;       /* begun so far */
-    int64_t last_step;     /* begun last */
-    int64_t failed_step;   /* in which the failpoint last struck */
-    unsigned char stale;   /* a failpoint's read of dead memory */
+    bool looks;                   /* for numbers that are not finite; always in a rotated period */
+    int64_t moments_began;        /* step after which all moments were 0 */
+    int64_t periods, last_step;   /* begun so far, and begun last */
+    int64_t failed_step;          /* in which the failpoint last struck */
+    unsigned char stale, flipped; /* a failpoint's read of dead memory, and its byte of a result */
 };
 
 static inline enum weft_dtype exec_compute(const struct weft_exec *exec)
@@ -146,7 +146,9 @@ void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
 void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units);
 /* Clears the words of the record that ranks sum. */
 void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream);
-/* Adds a part of a unit to the record's norm. Only one stream may do this at a time. */
+/* Before the updates of a step: decides on their hashes, and clears those that were sent. */
+void weft_exec_push_hashes(struct weft_exec *exec, int64_t updated);
+/* Adds a part of a unit to the record's norm, on one stream at a time. */
 void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
                             const struct weft_nn_unit *part);
 void weft_exec_push_finish(struct weft_exec *exec);
@@ -154,30 +156,28 @@ void weft_exec_push_finish(struct weft_exec *exec);
 void weft_exec_push_step(struct weft_exec *exec);
 /* Copies this rank's own words to the mailbox. */
 void weft_exec_push_own(struct weft_exec *exec);
-/* Resets first_bad: nothing was found. */
-void weft_exec_push_forget(struct weft_exec *exec);
-/* The step's result, from the words that FINISH left in the mailbox. The loss is that of comm. */
+void weft_exec_push_forget(struct weft_exec *exec); /* resets first_bad */
+/* The step's result, from the mailbox. The loss is that of comm. */
 struct weft_step_result weft_exec_finish(const struct weft_exec *exec);
 
-/* live.c: counts live bytes while a step is issued. A piece lives from the launch of its first
- * write to the MARK after which all its accesses are complete. */
+/* live.c: counts live bytes. A piece lives from the launch of its first write to the MARK after
+ * which all its accesses are complete. */
 WEFT_MUST_USE enum weft_status weft_exec_live_create(const struct weft_program *program,
                                                      struct exec_live **out,
                                                      struct weft_error *err);
 void weft_exec_live_destroy(struct exec_live *live);
-/* Call it for each instruction of a step, in issue order. `rows` are those of weft_trace, or
- * NULL. */
+/* Call it for each instruction of a step, in issue order. `rows`: of weft_trace, or NULL. */
 void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows);
-/* Call it after a step was issued: it writes the last slot's row. */
+/* After a step was issued: writes the last slot's row. */
 void weft_exec_live_end(struct exec_live *live, int64_t *rows);
 
-/* exec.c: prepares the tables of the next period. A settle and an evaluation need this too. */
+/* exec.c: prepares the next period's tables, for a step, a settle or an evaluation. */
 void weft_exec_turn(struct weft_exec *exec);
-/* exec.c: puts instruction i on its stream, after its waits. Without `works` it does no work but
- * keeps its place: others may wait for it because of instructions before it. */
+/* exec.c: puts instruction i on its stream, after its waits. Without `works` it keeps its place
+ * alone: others may wait for it because of instructions before it. */
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);
 
-/* trespass.c: clears all stamps, as if no instruction had begun. No stream may work. */
+/* trespass.c: clears all stamps, while no stream works. */
 void weft_exec_forget_stamps(struct weft_exec *exec);
 /* failure.c: queues the failure that a failpoint asks for, before or after instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);

@@ -20,8 +20,12 @@ enum {
     EXEC_WORDS = WEFT_AGREE_BYTES / 8,
     EXEC_OWN_WORDS = 32,
     EXEC_SENT_WORDS = EXEC_WORDS - EXEC_OWN_WORDS,
+    /* Hashes of the parameters that updates wrote, on the device and on the host. Updates come
+     * before the record begins, also in a settle before it, so the record keeps these words. */
+    EXEC_HASH_WORDS = 4,
+    EXEC_WORD_HASH = EXEC_SENT_WORDS - EXEC_HASH_WORDS,
     /* Units with a word of their own; later units share the last one. */
-    EXEC_FLAGGED_UNITS = EXEC_SENT_WORDS - EXEC_WORD_BAD_UNITS
+    EXEC_FLAGGED_UNITS = EXEC_WORD_HASH - EXEC_WORD_BAD_UNITS
 };
 
 /* The record's last words, of this rank alone. Later work and the host read them. */

@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "runtime/exec/host_update.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
 
@@ -56,6 +57,9 @@ void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
         if (unit->fetches && exec->options.program->period.rotated)
             weft_nn_round(exec->options.nn, compute_of(exec), &unit->nn);
     }
+    if (exec->hashes)
+        weft_nn_add_hash(exec->options.nn, compute_of(exec), &unit->nn,
+                         word_of(exec, EXEC_WORD_HASH));
 }
 
 static int32_t unit_word(int32_t unit)
@@ -66,8 +70,19 @@ static int32_t unit_word(int32_t unit)
 
 void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream)
 {
-    static const struct weft_range sent = {0, EXEC_SENT_WORDS * sizeof(uint64_t)};
-    weft_arena_fill(exec->arena, stream, exec->record, &sent, 1, 0);
+    static const struct weft_range begun = {0, EXEC_WORD_HASH * sizeof(uint64_t)};
+    weft_arena_fill(exec->arena, stream, exec->record, &begun, 1, 0);
+}
+
+void weft_exec_push_hashes(struct weft_exec *exec, int64_t updated)
+{
+    static const struct weft_range words = {0, EXEC_HASH_WORDS * sizeof(uint64_t)};
+    const int64_t every = exec->options.config->train.fingerprint_every;
+    exec->hashes = every > 0 && updated > 0 && updated % every == 0;
+    if (!exec->hashed) return;
+    exec->hashed = false;
+    weft_exec_updater_forget(exec->updater);
+    weft_arena_fill(exec->arena, compute_of(exec), word_of(exec, EXEC_WORD_HASH), &words, 1, 0);
 }
 
 /* Each group's loss becomes words of its own, so their sum does not depend on the ranks that share
@@ -106,6 +121,10 @@ void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
     exec->told_to_stop = exec->inputs->stop;
     weft_arena_write(exec->arena, compute_of(exec), word_of(exec, EXEC_WORD_STOP),
                      &exec->told_to_stop, sizeof exec->told_to_stop);
+    /* Every updated unit has run forward by now, so its update on the host has ended. */
+    if (exec->hashes && exec->updater != NULL)
+        weft_arena_write(exec->arena, compute_of(exec), word_of(exec, EXEC_WORD_HASH + 2),
+                         weft_exec_updater_hash(exec->updater), sizeof(struct weft_hash));
 }
 
 void weft_exec_push_finish(struct weft_exec *exec)
@@ -165,6 +184,8 @@ struct weft_step_result weft_exec_finish(const struct weft_exec *exec)
         .stop = sum[EXEC_WORD_STOP] != 0,
         .suspect = -1,
         .earlier = weft_exec_is_bad(exec, exec->mailbox.earlier),
+        .parameters = {.high = sum[EXEC_WORD_HASH] + sum[EXEC_WORD_HASH + 2],
+                       .low = sum[EXEC_WORD_HASH + 1] + sum[EXEC_WORD_HASH + 3]},
     };
     if (weft_period_norms(&program->period))
         out.norm = weft_norm_result(sum + EXEC_WORD_NORM, &finite) / exec->scale.scale;

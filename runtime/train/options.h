@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/watch.h"
 #include "plan/plan.h"
@@ -31,6 +32,7 @@ struct weft_step_line { /* result of a step; times differ by rank */
     int64_t step_ns, exposed_ns, overlapped_ns; /* from this rank's trace */
     int64_t data_wait_ns;                       /* waited for data before the step */
     int64_t tokens;                             /* of all ranks in this step */
+    struct weft_hash parameters;                /* before the step; zero: not asked for */
     struct weft_run_facts run;
 };
 
@@ -83,6 +85,9 @@ struct weft_train_options {
     /* Path from weft_origin_find with the first parameters of a run without `resume`. NULL: initial
      * values. */
     const char *from;
+    /* A replay of a run ends after this step. It holds no evaluation, and refuses a checkpoint of
+     * other data or kernels, since its bits could not be the run's. 0: no replay. */
+    int64_t replay_to;
     const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
 };
 

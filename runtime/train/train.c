@@ -148,6 +148,12 @@ static const char *trace_source(const struct run *run)
     return is_emulated(run) ? "wall clock, emulated link" : "wall clock";
 }
 
+/* The step that ends the run if nothing stops it. */
+static int64_t last_step(const struct run *run)
+{
+    return run->options->replay_to > 0 ? run->options->replay_to : run->train->steps;
+}
+
 /* Adds the run's facts to a checkpoint's line and passes it on. */
 static enum weft_status add_facts(void *context, const struct weft_save_line *line,
                                   struct weft_error *err)
@@ -176,7 +182,7 @@ static enum weft_status open_data(struct run *run, struct weft_error *err)
         .input_bytes = micro_steps * weft_model_host_input_bytes(config->model, &batch),
         .target_bytes = micro_steps * weft_model_target_bytes(config->model, &batch),
         .first_step = run->result.steps_done + 1,
-        .last_step = run->train->steps,
+        .last_step = last_step(run),
     };
     return weft_reader_create(&options, &run->reader, err);
 }
@@ -191,7 +197,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     WEFT_TRY(open_data(run, err));
     WEFT_TRY(weft_trace_create(o->program, trace_source(run), &run->trace, err));
     WEFT_TRY(weft_identity_compare(o, err));
-    if (weft_data_has_held_out(o->config))
+    if (weft_data_has_held_out(o->config) && o->replay_to == 0)
         WEFT_TRY(weft_evaluation_create(o->config, o->comm, &run->evaluation, err));
     weft_watch_begin(o->watch, "start: memory");
     WEFT_TRY(weft_exec_map_arena(o->comm, o->program, o->poison, &run->arena, err));
@@ -301,7 +307,7 @@ static struct weft_run_memory_of memory_of(const struct run *run)
 static enum weft_status look_at_memory(struct run *run, int64_t step, struct weft_error *err)
 {
     const struct weft_run_memory_of of = memory_of(run);
-    WEFT_TRY(weft_run_memory_look(&run->memory, &of, step, step == run->train->steps, err));
+    WEFT_TRY(weft_run_memory_look(&run->memory, &of, step, step == last_step(run), err));
     run->facts.held_bytes = run->memory.held_bytes;
     return WEFT_OK;
 }
@@ -401,7 +407,7 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     int64_t compare_every = run->train->compare_every;
     WEFT_TRY(look_at_memory(run, step, err));
     WEFT_TRY(look_at_pace(run, compute_ns, err));
-    if (compare_every > 0 && (step % compare_every == 0 || step == run->train->steps))
+    if (compare_every > 0 && (step % compare_every == 0 || step == last_step(run)))
         WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
     /* Replicas are equal before a settle alone. What follows has the averages. */
     if (run->train->every > 0 && step % run->train->every == 0) {
@@ -424,7 +430,7 @@ static enum weft_status evaluate_step(struct run *run, int64_t step, struct weft
                                  run->unread, err));
     WEFT_TRY(weft_pace_go_on(o->comm, err));
     if (!whole) {
-        run->result.stopped = step < run->train->steps;
+        run->result.stopped = step < last_step(run);
         return WEFT_OK;
     }
     line.run = run->facts;
@@ -494,6 +500,7 @@ static enum weft_status tell_step(struct run *run, const struct weft_step_inputs
         .overlapped_ns = summary->overlapped_ns,
         .data_wait_ns = run->trace->data_wait_ns,
         .tokens = step_tokens(run),
+        .parameters = result->parameters,
         .run = run->facts,
     };
     return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);
@@ -505,17 +512,22 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     int64_t wait_ns = 0;
     struct weft_step_inputs inputs;
     WEFT_TRY(take_inputs(run, step, &inputs, &wait_ns, err));
-    struct weft_step_result result;
+    struct weft_step_result result = {0};
+    struct weft_hash parameters = {0};
     /* A step that overflowed in f16 runs again with a smaller loss scale. It does not advance the
      * schedule, the step or its random numbers. */
     do {
         WEFT_TRY(weft_exec_step(run->exec, &inputs, &result, run->trace, err));
+        /* The updates before the step were in its first try. */
+        parameters.high += result.parameters.high;
+        parameters.low += result.parameters.low;
         if (result.skipped && run->rank == 0)
             weft_log(WEFT_LOG_INFO,
                      "step %" PRId64 ": gradients overflowed with a loss scale of %g; done again "
                      "with half of it",
                      step, result.loss_scale);
     } while (result.skipped);
+    result.parameters = parameters;
     run->trace->data_wait_ns = wait_ns;
     WEFT_TRY(weft_saving_catch_up(run->saving, err));
     if (!result.finite) return fail_numeric(run, &inputs, &result, err);
@@ -529,13 +541,13 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     if (run->steps == 1) run->result.first_loss = result.loss;
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
-    run->result.stopped = result.stop && step < run->train->steps;
+    run->result.stopped = result.stop && step < last_step(run);
     run->facts.tokens_per_s =
         summary.step_ns > 0 ? 1e9 * (double)step_tokens(run) / (double)summary.step_ns : NAN;
     WEFT_TRY(look_after(run, step, summary.compute_ns, err));
     WEFT_TRY(tell_step(run, &inputs, &result, &summary, err));
     WEFT_TRY(evaluate_step(run, step, err));
-    bool last = step == run->train->steps || run->result.stopped;
+    bool last = step == last_step(run) || run->result.stopped;
     return weft_saving_after(run->saving, run->exec, step, last, err);
 }
 
@@ -559,10 +571,10 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
     const struct weft_run_memory_of of = memory_of(run);
     weft_watch_begin(run->options->watch, "train");
     WEFT_TRY(weft_run_memory_plan(&run->memory, &of, err));
-    for (int64_t step = first; step <= run->train->steps && !run->result.stopped; step++)
+    const int64_t last = last_step(run);
+    for (int64_t step = first; step <= last && !run->result.stopped; step++)
         WEFT_TRY(do_step(run, step, err));
-    if (first >
-        run->train->steps) /* nothing is left to do, except maybe a save to another directory */
+    if (first > last) /* nothing is left to do, except maybe a save to another directory */
         WEFT_TRY(weft_saving_after(run->saving, run->exec, first - 1, true, err));
     run->result.saved_step = weft_saving_saved_step(run->saving);
     WEFT_TRY(weft_exec_settle(run->exec, err));

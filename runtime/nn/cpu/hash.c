@@ -1,32 +1,6 @@
-#include <string.h>
+#include "runtime/nn/hash.h"
 
-#include "base/hash.h"
 #include "runtime/nn/cpu/units.h"
-
-/* The finaliser of splitmix64 (Steele, Lea and Flood 2014), a bijection that mixes all bits. */
-static uint64_t mix_word(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-/* Adds two independent hashes of one element of a tensor. */
-static void add_element(struct weft_hash *sum, uint64_t name, uint64_t element, float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint64_t place = mix_word(name + element * UINT64_C(0x9e3779b97f4a7c15));
-    sum->high += mix_word(place ^ bits);
-    sum->low += mix_word(place + ((uint64_t)bits << 32 | 0x5bd1e995u));
-}
-
-static void add_elements(struct weft_hash *sum, const struct weft_nn_piece *piece, int64_t from,
-                         const float *values, int64_t n)
-{
-    for (int64_t e = 0; e < n; e++)
-        add_element(sum, piece->name, (uint64_t)(piece->first + from + e), values[e]);
-}
 
 /* Hashes parameters of 16 bits without a master as fp32, part by part. */
 static void add_narrow(const struct weft_nn_cpu *cpu, const struct weft_nn_unit *unit,
@@ -40,7 +14,7 @@ static void add_narrow(const struct weft_nn_cpu *cpu, const struct weft_nn_unit 
         cpu->kernels->widen(
             unit->dtype, n,
             weft_nn_cpu_element(cpu, unit->parameters, piece->parameter_at + at, size), values);
-        add_elements(sum, piece, at, values, n);
+        weft_nn_hash_elements(sum, piece->name, piece->first + at, values, n);
     }
 }
 
@@ -63,7 +37,8 @@ static enum weft_status add_hash(struct weft_stream *stream, const void *argumen
         if (a->unit->master == NULL && a->unit->dtype != WEFT_F32)
             add_narrow(a->cpu, a->unit, piece, &mine);
         else
-            add_elements(&mine, piece, 0, weft_nn_cpu_values(a->cpu, a->unit, piece), piece->count);
+            weft_nn_hash_elements(&mine, piece->name, piece->first,
+                                  weft_nn_cpu_values(a->cpu, a->unit, piece), piece->count);
     }
     sum[0] = mine.high;
     sum[1] = mine.low;

@@ -217,15 +217,22 @@ bool weft_checkpoint_retire(const struct weft_sink *sink, const char *directory,
     return renamed;
 }
 
-void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory, int64_t keep,
-                            int64_t precious)
+bool weft_checkpoint_stays(const struct weft_retention *retention, int64_t step)
+{
+    return step == retention->precious ||
+           (retention->multiple > 0 && step % retention->multiple == 0);
+}
+
+void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory,
+                            const struct weft_retention *retention)
 {
     int64_t *steps = NULL;
     int32_t n = 0;
+    const int64_t keep = retention->keep < 2 ? 2 : retention->keep;
     if (weft_checkpoint_scan(directory, &steps, &n, NULL) != WEFT_OK) return;
-    if (keep < 2) keep = 2;
     for (int32_t i = 0; i + keep < n; i++) {
-        if (steps[i] != precious) weft_checkpoint_retire(sink, directory, steps[i]);
+        if (!weft_checkpoint_stays(retention, steps[i]))
+            weft_checkpoint_retire(sink, directory, steps[i]);
     }
     free(steps);
 }

@@ -44,10 +44,18 @@ void weft_checkpoint_discard(const struct weft_sink *sink, const char *directory
  * removed. Returns false, with a warning, if it cannot be renamed. */
 bool weft_checkpoint_retire(const struct weft_sink *sink, const char *directory, int64_t step);
 
-/* Removes the oldest checkpoints until `keep` (at least 2) are left. `precious` always stays;
- * negative: none. */
-void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory, int64_t keep,
-                            int64_t precious);
+/* The checkpoints that stay: the newest `keep`, at least 2; `precious`; and all steps that are
+ * multiples of `multiple`. Negative and 0: none. */
+struct weft_retention {
+    int64_t keep, precious, multiple;
+};
+
+/* Whether a step stays, however old it is. */
+bool weft_checkpoint_stays(const struct weft_retention *retention, int64_t step);
+
+/* Removes the oldest checkpoints that do not stay. */
+void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory,
+                            const struct weft_retention *retention);
 
 /* Takes a run's lock until *fd and its inherited copies are closed, and leaves this host, process
  * and job in it. WEFT_E_CREATE, with the holder's, if another run still has it after a short wait.

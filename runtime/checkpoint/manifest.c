@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "base/json/json.h"
 #include "base/json/json_compare.h"
+#include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/function.h"
 
 static const char format_name[] = "weft checkpoint";
@@ -21,6 +23,12 @@ const struct weft_key_table weft_origin_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_PART(WEFT_KEY_TEXT, "path", NULL, "of a checkpoint, or of a file of tensors"),
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_origin, parameters,
                    "fingerprint of all parameters before the first step"));
+
+static const struct weft_key_table link_table =
+    WEFT_KEY_TABLE_OPEN("The checkpoint before this one in the same directory.",
+                        WEFT_KEY_COUNT(weft_manifest_link, step, "of that checkpoint"),
+                        WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, "manifest", WEFT_KEY_HASH,
+                                          weft_manifest_link, text, "of the text of its manifest"));
 
 static const struct weft_key_table file_table = WEFT_KEY_TABLE_OPEN(
     "A file of tensors by name.",
@@ -49,6 +57,10 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
                       "step of resuming with another optimizer"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, "data", WEFT_KEY_HASH, weft_manifest, progress.data,
                       "of the training data"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "parameters", WEFT_KEY_HASH, weft_manifest,
+                      progress.parameters, "fingerprint of all parameters, as in a result"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "previous", &link_table,
+                     "the checkpoint before this one, so that manifests are a chain"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "origin", &weft_origin_keys,
                      "of a run that began with `--from`"),
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_manifest, model, "of names and shapes of all tensors"),
@@ -198,6 +210,20 @@ static void put_progress(struct weft_json_writer *writer, const struct weft_prog
     if (progress->moments_began > 0)
         weft_json_put_integer(writer, "moments_began", progress->moments_began);
     put_hash(writer, "data", progress->data);
+    const struct weft_hash none = {0};
+    if (!weft_hash_equal(progress->parameters, none))
+        put_hash(writer, "parameters", progress->parameters);
+}
+
+static void put_link(struct weft_json_writer *writer, const struct weft_manifest_link *link)
+{
+    if (link->step == 0) return;
+    weft_json_key(writer, "previous");
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    weft_json_put_integer(writer, "step", link->step);
+    put_hash(writer, "manifest", link->text);
+    weft_json_end_object(writer);
 }
 
 static void put_origin(struct weft_json_writer *writer, const struct weft_origin *origin)
@@ -288,6 +314,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
     weft_json_put_string(&writer, "program", WEFT_VERSION);
     put_progress(&writer, &manifest->progress);
     put_origin(&writer, &manifest->origin);
+    put_link(&writer, &manifest->previous);
     put_hash(&writer, "model", manifest->model);
     put_function(&writer, manifest->function);
     if (manifest->device != NULL) weft_json_put_string(&writer, "device", manifest->device);
@@ -350,6 +377,15 @@ static enum weft_status read_origin(const struct weft_json_value *root, const ch
                          path);
     snprintf(out->path, sizeof out->path, "%s", text);
     return weft_keys_read(&weft_origin_keys, origin, path, NULL, out, err);
+}
+
+static enum weft_status read_link(const struct weft_json_value *root, const char *path,
+                                  struct weft_manifest_link *out, struct weft_error *err)
+{
+    const struct weft_json_value *link = NULL;
+    if (weft_json_member(root, "previous") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(root, path, "previous", WEFT_JSON_OBJECT, &link, err));
+    return weft_keys_read(&link_table, link, path, NULL, out, err);
 }
 
 static enum weft_status read_crcs(const struct weft_json_value *list, const char *where,
@@ -463,6 +499,7 @@ static enum weft_status read_all(const struct weft_json_value *root, const char 
     WEFT_TRY(weft_keys_read(&weft_manifest_keys, root, path, &out->pool, out, err));
     WEFT_TRY(read_progress(root, path, &out->progress, err));
     WEFT_TRY(read_origin(root, path, &out->origin, err));
+    WEFT_TRY(read_link(root, path, &out->previous, err));
     WEFT_TRY(read_group(root, path, &out->split, err));
     if (version > 1) WEFT_TRY(read_function(root, path, out, err));
     WEFT_TRY(read_json(root, path, "settings", WEFT_JSON_OBJECT, out, &out->settings, err));
@@ -499,4 +536,20 @@ void weft_manifest_destroy(struct weft_manifest *manifest)
     if (manifest == NULL) return;
     weft_pool_finish(&manifest->pool);
     free(manifest);
+}
+
+void weft_checkpoint_link(const char *directory, int64_t step, struct weft_manifest_link *out)
+{
+    const int64_t most_bytes = INT64_C(1) << 32;
+    struct weft_text path;
+    char *bytes = NULL;
+    size_t length = 0;
+    weft_text_init(&path);
+    weft_checkpoint_path(directory, step, &path);
+    weft_text_addf(&path, "/%s", WEFT_MANIFEST_NAME);
+    if (weft_text_ok(&path) &&
+        weft_file_read(weft_text_chars(&path), most_bytes, &bytes, &length, NULL) == WEFT_OK)
+        *out = (struct weft_manifest_link){step, weft_hash_bytes(bytes, length)};
+    free(bytes);
+    weft_text_finish(&path);
 }

@@ -29,14 +29,22 @@ struct weft_origin {
 
 /* Progress of training: everything a step depends on besides tensors and config. */
 struct weft_progress {
-    int64_t step;          /* last step with gradients that were applied or skipped */
-    int64_t updates;       /* the optimizer's count: steps that were not skipped */
-    int64_t tokens;        /* read so far by all ranks */
-    int64_t samples;       /* the same: position in the data */
-    double loss_scale;     /* 1 without loss scaling */
-    int64_t good_steps;    /* since the last change of the loss scale */
-    int64_t moments_began; /* step after which all moments were 0: the optimizer changed */
-    struct weft_hash data; /* of the training data */
+    int64_t step;                /* last step with gradients that were applied or skipped */
+    int64_t updates;             /* the optimizer's count: steps that were not skipped */
+    int64_t tokens;              /* read so far by all ranks */
+    int64_t samples;             /* the same: position in the data */
+    double loss_scale;           /* 1 without loss scaling */
+    int64_t good_steps;          /* since the last change of the loss scale */
+    int64_t moments_began;       /* step after which all moments were 0: the optimizer changed */
+    struct weft_hash data;       /* of the training data */
+    struct weft_hash parameters; /* fingerprint of all parameters; zero: not known */
+};
+
+/* The manifest of the checkpoint before this one in the same directory. So each manifest vouches
+ * for all before it. */
+struct weft_manifest_link {
+    int64_t step; /* 0: none */
+    struct weft_hash text;
 };
 
 struct weft_manifest_file {
@@ -61,6 +69,7 @@ struct weft_manifest {
     const char *function;   /* of the model (function.h); NULL in version 1 */
     struct weft_hash model; /* of that text; in version 1 of tensors' names and shapes */
     struct weft_origin origin;
+    struct weft_manifest_link previous;
     const char *settings; /* from weft_manifest_settings, of the run that saved it */
     const char *device;   /* that computed; NULL: "cpu" */
     const char *kernels;  /* library that computed: each gives its own bits */
@@ -83,6 +92,9 @@ bool weft_manifest_compares(const char *path);
 int32_t weft_manifest_compare(const char *settings, const char *before, struct weft_text *out);
 
 extern const struct weft_key_table weft_origin_keys, weft_manifest_keys;
+
+/* Hash of the text of the manifest of DIRECTORY/step-N. *out is untouched if it cannot be read. */
+void weft_checkpoint_link(const char *directory, int64_t step, struct weft_manifest_link *out);
 
 /* Adds the origin's object. */
 void weft_origin_write(const struct weft_origin *origin, struct weft_json_writer *writer);

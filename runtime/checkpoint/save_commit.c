@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/checkpoint/directory.h"
@@ -68,6 +69,18 @@ static enum weft_status publish_step(struct weft_saver *saver, int64_t step, str
     return status;
 }
 
+/* The manifest that this one follows in a chain of hashes: the latest one before it. */
+static void find_previous(const struct weft_saver *saver, struct weft_manifest_link *out)
+{
+    int64_t *steps = NULL;
+    int32_t n = 0;
+    if (weft_checkpoint_scan(saver->options.directory, &steps, &n, NULL) != WEFT_OK) return;
+    while (n > 0 && steps[n - 1] >= saver->progress.step)
+        n--;
+    if (n > 0) weft_checkpoint_link(saver->options.directory, steps[n - 1], out);
+    free(steps);
+}
+
 void weft_save_add_manifest(const struct weft_saver *saver, struct weft_text *out)
 {
     const struct weft_layout *layout = saver->options.layout;
@@ -86,6 +99,7 @@ void weft_save_add_manifest(const struct weft_saver *saver, struct weft_text *ou
         .n_files = WEFT_CHECKPOINT_FILES,
     };
     if (saver->options.origin != NULL) manifest.origin = *saver->options.origin;
+    find_previous(saver, &manifest.previous);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         const struct weft_layout_file *file = &layout->files[f];
         manifest.files[f] = (struct weft_manifest_file){
@@ -119,5 +133,6 @@ void weft_save_retain(struct weft_saver *saver, int64_t step)
 {
     const struct weft_saver_options *o = &saver->options;
     if (saver->precious >= 0 && weft_save_read_back(saver, step)) saver->precious = -1;
-    weft_checkpoint_retain(o->sink, o->directory, o->keep, saver->precious);
+    const struct weft_retention retention = {o->keep, saver->precious, o->keep_multiple};
+    weft_checkpoint_retain(o->sink, o->directory, &retention);
 }

@@ -42,6 +42,7 @@ struct weft_saver_options {
     const struct weft_sink *sink;
     const char *directory; /* of all checkpoints; created if missing */
     int64_t keep;          /* number of checkpoints to keep, at least 2 */
+    int64_t keep_multiple; /* steps that are its multiples stay for good; 0: none */
     int64_t precious;      /* step to keep until a newer one was read back; -1: none */
     const char *settings, *kernels, *products; /* for manifests */
     const char *device;                        /* the same; NULL: "cpu" */

@@ -113,13 +113,15 @@ int64_t weft_save_make_room(struct weft_saver *saver, int64_t bytes, int64_t blo
     int32_t n = 0;
     if (weft_checkpoint_scan(o->directory, &steps, &n, NULL) != WEFT_OK) return 0;
     int64_t most = 0;
+    const struct weft_retention for_good = {0, -1, o->keep_multiple};
     for (int32_t i = 0; i + 1 < n; i++)
-        most += bytes_of_step(saver, steps[i], block_bytes);
+        if (!weft_checkpoint_stays(&for_good, steps[i]))
+            most += bytes_of_step(saver, steps[i], block_bytes);
     bool may_go = most >= bytes && n > 1 && weft_save_read_back(saver, steps[n - 1]);
     if (may_go && saver->precious != steps[n - 1]) saver->precious = -1;
     for (int32_t i = 0; may_go && i + 1 < n && freed < bytes; i++) {
         int64_t step_bytes = bytes_of_step(saver, steps[i], block_bytes);
-        if (step_bytes == 0) continue;
+        if (step_bytes == 0 || weft_checkpoint_stays(&for_good, steps[i])) continue;
         warn_once(saver, steps[i]);
         if (weft_checkpoint_retire(o->sink, o->directory, steps[i])) freed += step_bytes;
     }

@@ -213,6 +213,28 @@ static void tell_moments(const struct weft_saving *saving)
     weft_text_finish(&text);
 }
 
+/* A replay that cannot have the run's bits would only find that they differ. */
+static enum weft_status check_replay(const struct weft_saving *saving, struct weft_hash data,
+                                     struct weft_error *err)
+{
+    const struct weft_manifest *manifest = saving->checkpoint->manifest;
+    const char *ours = weft_nn_gemm_name(saving->options->nn);
+    char shown[WEFT_SHOWN_BYTES];
+    if (!weft_hash_equal(saving->progress.data, data))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: the run read other data than %s has now, so no step can be "
+                         "replayed: give the run's data with --set train.data=PATH",
+                         saving->checkpoint->path, saving->train->data);
+    if (strcmp(ours, manifest->kernels) != 0)
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "%s: the run computed products with %s, and here they are computed with "
+                         "%s, which rounds otherwise: replay on a machine that has %s, and without "
+                         "WEFT_GEMM",
+                         saving->checkpoint->path, weft_shown(manifest->kernels, shown), ours,
+                         weft_shown(manifest->kernels, shown));
+    return WEFT_OK;
+}
+
 static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_hash data,
                                         struct weft_error *err)
 {
@@ -231,7 +253,7 @@ static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_
     tell_moments(saving);
     tell_batch(saving);
     tell_data(saving, data);
-    return WEFT_OK;
+    return o->replay_to > 0 ? check_replay(saving, data, err) : WEFT_OK;
 }
 
 static enum weft_status open_origin(struct weft_saving *saving, struct weft_error *err)
@@ -263,6 +285,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .sink = &weft_sink_system,
         .directory = o->checkpoints,
         .keep = saving->train->checkpoint.keep,
+        .keep_multiple = saving->train->checkpoint.keep_every * saving->train->checkpoint.every,
         .precious = own ? saving->steps_done : -1,
         .settings = saving->settings,
         .device = other_device(o->config),
@@ -600,6 +623,7 @@ static enum weft_status save_step(struct weft_saving *saving, struct weft_exec *
     const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece, read_piece};
     WEFT_TRY(catch_up(saving, true, err));
     WEFT_TRY(weft_exec_settle(exec, err));
+    WEFT_TRY(weft_exec_fingerprint(exec, &saving->progress.parameters, err));
     struct weft_error *why = calloc(1, sizeof *why);
     if (why == NULL) return weft_fail_memory(err, "an error");
     int64_t begin_ns = weft_clock_now_ns();

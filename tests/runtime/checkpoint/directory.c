@@ -106,12 +106,22 @@ Test(directory, retention_keeps_the_newest_and_the_precious, .init = make_root, 
     static const char *const names[] = {"step-1", "step-2", "step-3", "step-4", "step-5"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         make(names[i]);
-    weft_checkpoint_retain(&weft_sink_system, root, 3, 2);
+    weft_checkpoint_retain(&weft_sink_system, root, &(struct weft_retention){3, 2, 0});
     cr_assert(!is_there("step-1") && is_there("step-2") && is_there("step-3"));
-    weft_checkpoint_retain(&weft_sink_system, root, 0, -1);
+    weft_checkpoint_retain(&weft_sink_system, root, &(struct weft_retention){0, -1, 0});
     cr_assert(!is_there("step-2") && !is_there("step-3"), "two at least are kept");
     cr_assert(is_there("step-4") && is_there("step-5"));
     cr_assert_not(is_there("step-3.tmp-0"));
+}
+
+Test(directory, multiples_stay_for_good, .init = make_root, .fini = remove_root)
+{
+    static const char *const names[] = {"step-2", "step-4", "step-6", "step-8", "step-10"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        make(names[i]);
+    weft_checkpoint_retain(&weft_sink_system, root, &(struct weft_retention){2, -1, 4});
+    cr_assert(!is_there("step-2") && is_there("step-4") && !is_there("step-6"));
+    cr_assert(is_there("step-8") && is_there("step-10"));
 }
 
 /* Checkpoints that were moved to another disk, with links in their places. */
@@ -130,7 +140,7 @@ Test(directory, of_links_the_link_alone_is_removed, .init = make_root, .fini = r
     fclose(fopen(file, "w"));
     weft_checkpoint_clear(&weft_sink_system, root);
     cr_assert(is_there("step-1") && !is_there("step-2.tmp-7") && !is_there("step-2.tmp-8"));
-    weft_checkpoint_retain(&weft_sink_system, root, 2, -1);
+    weft_checkpoint_retain(&weft_sink_system, root, &(struct weft_retention){2, -1, 0});
     cr_assert(!is_there("step-1") && !is_there("step-1.tmp-0") && is_there("step-3"));
     cr_assert(is_there("archive/file"), "what a link points to was removed");
 }

@@ -66,6 +66,8 @@ struct weft_cli {
     const char *run_directory; /* --run */
     const char *resume;        /* --resume, "" if bare */
     const char *from;          /* --from */
+    const char *steps;         /* --steps A..B, of replay */
+    const char *part, *draw;   /* of audit */
     const char *disk;          /* --disk */
     const char *clock;         /* --clock wall|virtual */
     const char *sweeps[2];     /* --sweep key=a,b,c */
@@ -109,10 +111,11 @@ struct weft_command {
 
 extern const struct weft_command weft_command_demo, weft_command_check, weft_command_estimate,
     weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
-    weft_command_simulate, weft_command_train, weft_command_sweep, weft_command_best,
-    weft_command_export, weft_command_doctor, weft_command_schema, weft_command_version,
-    weft_command_generate, weft_command_data, weft_command_launch, weft_command_completion,
-    weft_command_man, weft_command_help, weft_command_rank;
+    weft_command_simulate, weft_command_train, weft_command_replay, weft_command_audit,
+    weft_command_sweep, weft_command_best, weft_command_export, weft_command_doctor,
+    weft_command_schema, weft_command_version, weft_command_generate, weft_command_data,
+    weft_command_launch, weft_command_completion, weft_command_man, weft_command_help,
+    weft_command_rank;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);

@@ -63,6 +63,12 @@ const struct weft_flag weft_flags[] = {
     {"--from", NULL, WEFT_FLAG_TEXT, false, AT(from), NULL, "CHECKPOINT",
      "begin with the parameters of a run's latest checkpoint, of RUN/checkpoints/step-N or of a "
      "safetensors file"},
+    {"--steps", NULL, WEFT_FLAG_TEXT, false, AT(steps), NULL, "A..B",
+     "the steps to replay; by default all that a kept checkpoint reaches"},
+    {"--part", NULL, WEFT_FLAG_TEXT, false, AT(part), NULL, "PERCENT",
+     "of the run's steps to replay; the default is 100"},
+    {"--draw", NULL, WEFT_FLAG_TEXT, false, AT(draw), NULL, "SEED",
+     "seed that draws the parts to replay; the default is 0"},
     {"--disk", NULL, WEFT_FLAG_TEXT, false, AT(disk), NULL, "DIR",
      "report the disk under this directory, and whether blocks may be kept on it"},
     {"--clock", NULL, WEFT_FLAG_TEXT, false, AT(clock), NULL, "wall|virtual",

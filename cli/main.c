@@ -27,6 +27,8 @@ const struct weft_command *const weft_commands[] = {
     &weft_command_verify,
     &weft_command_simulate,
     &weft_command_train,
+    &weft_command_replay,
+    &weft_command_audit,
     &weft_command_generate,
     &weft_command_data,
     &weft_command_launch,

@@ -135,7 +135,7 @@ static enum weft_status launch_job(const struct weft_job *job, const int fds[N_F
     for (int i = 0; i < N_FILES; i++)
         hand_file(&handed, file_names[i], fds[i]);
     hand_file(&handed, WEFT_RANK_WATCH_NAME, watched->ends[1]);
-    hand_file(&handed, NULL, job->lock_fd);
+    hand_file(&handed, NULL, job->kept_fd);
     struct weft_launch_options options = {
         .ranks = ranks,
         .argv = argv,

@@ -41,7 +41,9 @@ struct weft_job {
     const char *resume;          /* checkpoint to resume from, or NULL */
     const char *from;            /* if `resume` is NULL, the checkpoint of the first parameters, or
                                   * NULL */
-    int lock_fd;                 /* lock that ranks keep open; 0 or less: none */
+    int kept_fd;                 /* that ranks inherit: the run's lock, or the file of `metrics`; 0
+                                  * or less: none */
+    int64_t replay_to;           /* TRAIN: the last step of a replay; 0: no replay */
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
     struct weft_watch *watch;    /* shows rank 0's progress; or NULL */
     /* The request to stop, shared with the caller's handlers; or NULL. */

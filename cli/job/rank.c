@@ -126,6 +126,8 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
     WEFT_TRY(weft_json_need_integer(root, "job", "kind", 0, WEFT_JOB_KIND_COUNT - 1, &kind, err));
     WEFT_TRY(weft_json_need_integer(root, "job", "steps", 0, WEFT_STEPS_COUNT - 1, &steps, err));
     WEFT_TRY(weft_json_need_integer(root, "job", "rounds", 0, INT32_MAX, &rounds, err));
+    WEFT_TRY(
+        weft_json_need_integer(root, "job", "replay_to", 0, INT64_MAX, &rank->job.replay_to, err));
     rank->job.kind = (enum weft_job_kind)kind;
     rank->job.rounds = (int32_t)rounds;
     rank->job.steps = (enum weft_step_output)steps;
@@ -356,6 +358,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .checkpoints = rank->job.checkpoints,
         .resume = rank->job.resume,
         .from = rank->job.from,
+        .replay_to = rank->job.replay_to,
         .watch = &rank->watch.watch,
         .context = rank,
         .stop = &stop_requested,

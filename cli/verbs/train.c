@@ -211,7 +211,7 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
         .checkpoints = weft_run_saves(&session->config->train) ? run->checkpoints : NULL,
         .resume = run->resume,
         .from = run->from[0] != '\0' ? run->from : NULL,
-        .lock_fd = run->lock_fd,
+        .kept_fd = run->lock_fd,
         .watch = cli->watch,
         .stop = &stop,
         .reach = &reach,

@@ -1,0 +1,351 @@
+#define _GNU_SOURCE /* for memfd_create */
+#include "cli/job/replay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/json/json.h"
+#include "base/log.h"
+#include "cli/job/hosts.h"
+#include "cli/job/job.h"
+#include "library/mappings.h"
+#include "library/run_mark.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/directory.h"
+#include "runtime/train/train.h"
+#include "spec/config_batch.h"
+
+/* A rule plans at once; if its plan does not fit, the run's planner makes one. */
+static const char quick_planner[] = "fsdp2";
+
+static struct weft_stop replay_stop;
+
+static enum weft_status read_run(struct weft_replay *r, struct weft_error *err)
+{
+    struct weft_text path;
+    bool marked = false;
+    const int n = snprintf(r->from.own_config, sizeof r->from.own_config, "%s/config.json", r->run);
+    if (n < 0 || (size_t)n >= sizeof r->from.own_config)
+        return weft_fail(err, WEFT_E_USAGE, "%.60s...: the path of the run's directory is too long",
+                         r->run);
+    WEFT_TRY(weft_run_mark_look(r->run, &marked, err));
+    if (!marked || access(r->from.own_config, F_OK) != 0)
+        return weft_fail(err, WEFT_E_NO_INPUT,
+                         "%s: no run has begun there: give the directory of a run, with its "
+                         "config.json and metrics.jsonl",
+                         r->run);
+    snprintf(r->from.directory, sizeof r->from.directory, "%s", r->run);
+    snprintf(r->checkpoints, sizeof r->checkpoints, "%s/checkpoints", r->run);
+    r->from.config = r->from.own_config;
+    r->from.own = true;
+    WEFT_TRY(weft_checkpoint_scan(r->checkpoints, &r->kept, &r->n_kept, err));
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/metrics.jsonl", r->run);
+    enum weft_status status = weft_text_ok(&path)
+                                  ? weft_recorded_read(weft_text_chars(&path), &r->recorded, err)
+                                  : weft_fail_memory(err, "a path");
+    weft_text_finish(&path);
+    return status;
+}
+
+enum weft_status weft_replay_open(const struct weft_cli *cli, struct weft_replay *out,
+                                  struct weft_error *err)
+{
+    *out = (struct weft_replay){.cli = cli, .run = cli->operands[0]};
+    return read_run(out, err);
+}
+
+void weft_replay_close(struct weft_replay *replay)
+{
+    weft_session_close(&replay->session);
+    free(replay->kept);
+    free(replay->recorded.steps);
+}
+
+enum weft_status weft_replay_reach(const struct weft_replay *replay, int64_t first, int64_t *from,
+                                   struct weft_error *err)
+{
+    int32_t before = 0;
+    while (before < replay->n_kept && replay->kept[before] < first)
+        before++;
+    *from = before > 0 ? replay->kept[before - 1] : 0;
+    /* A run that began with another run's checkpoint has no first parameters of its own. */
+    if (before > 0 || replay->recorded.first == 1) return WEFT_OK;
+    struct weft_text kept;
+    weft_text_init(&kept);
+    for (int32_t i = 0; i < replay->n_kept; i++)
+        weft_text_addf(&kept, "%s%lld", i > 0 ? ", " : "", (long long)replay->kept[i]);
+    enum weft_status status = weft_fail(
+        err, WEFT_E_NO_INPUT,
+        "%s: no kept checkpoint reaches step %lld, and the run's first step is %lld. Kept: %s. "
+        "Replay steps after one of them; train.checkpoint.keep and keep_every keep more",
+        replay->run, (long long)first, (long long)replay->recorded.first,
+        replay->n_kept > 0 ? weft_text_chars(&kept) : "none");
+    weft_text_finish(&kept);
+    return status;
+}
+
+enum weft_status weft_replay_kept(const struct weft_replay *replay, int64_t step,
+                                  struct weft_checkpoint **out, struct weft_error *err)
+{
+    struct weft_text path;
+    weft_text_init(&path);
+    weft_checkpoint_path(replay->checkpoints, step, &path);
+    enum weft_status status = weft_text_ok(&path)
+                                  ? weft_checkpoint_open(weft_text_chars(&path), out, err)
+                                  : weft_fail_memory(err, "a path");
+    weft_text_finish(&path);
+    return status;
+}
+
+/* Settings of a step belong to the run. */
+static enum weft_status check_overrides(const struct weft_cli *cli, struct weft_error *err)
+{
+    for (int32_t i = 0; i < cli->n_overrides; i++) {
+        const char *path = cli->overrides[i];
+        const bool moves = strncmp(path, "train.data=", 11) == 0 ||
+                           strncmp(path, "train.validation.data=", 22) == 0;
+        if (!moves && (strncmp(path, "train", 5) == 0 || strncmp(path, "model", 5) == 0))
+            return weft_fail(
+                err, WEFT_E_USAGE,
+                "--set %s: a replay has the run's training; only cluster, plan and the "
+                "paths of data can be set",
+                path);
+    }
+    return WEFT_OK;
+}
+
+/* The origin of a run without checkpoints is in its result alone. */
+static void read_result(struct weft_replay *r)
+{
+    struct weft_text path;
+    struct weft_json *document = NULL;
+    const char *origin = NULL;
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/result.json", r->run);
+    if (access(weft_text_chars(&path), F_OK) == 0 &&
+        weft_json_read(weft_text_chars(&path), &document, NULL) == WEFT_OK &&
+        weft_json_string(
+            weft_json_member(weft_json_member(weft_json_root(document), "origin"), "path"),
+            &origin))
+        snprintf(r->origin, sizeof r->origin, "%s", origin);
+    weft_json_destroy(document);
+    weft_text_finish(&path);
+}
+
+/* Reads the order of sums and the origin, which are the same in all checkpoints of the run. */
+static enum weft_status read_order(struct weft_replay *r, struct weft_manifest_split *split,
+                                   struct weft_error *err)
+{
+    struct weft_checkpoint *checkpoint = NULL;
+    *split = (struct weft_manifest_split){0};
+    if (r->n_kept == 0) {
+        read_result(r);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_replay_kept(r, r->kept[r->n_kept - 1], &checkpoint, err));
+    *split = checkpoint->manifest->split;
+    snprintf(r->origin, sizeof r->origin, "%s", checkpoint->manifest->origin.path);
+    weft_checkpoint_close(checkpoint);
+    return WEFT_OK;
+}
+
+/* Sums keep their order on any ranks. Otherwise the first step would differ already. */
+static enum weft_status keep_order(const struct weft_replay *r,
+                                   const struct weft_manifest_split *split,
+                                   struct weft_config *config, int64_t own_ranks,
+                                   struct weft_error *err)
+{
+    const int64_t ranks = config->cluster.ranks;
+    enum weft_order_kept kept;
+    if (split->micro_batch > 0 && split->ranks > 0) {
+        const struct weft_order order = {split->ranks, split->micro_batch, split->micro_steps,
+                                         split->group, split->bundle};
+        const int64_t groups = split->ranks * split->micro_steps / split->group;
+        WEFT_TRY(weft_config_keep_order(config, &order, &kept, err));
+        if (kept == WEFT_ORDER_KEPT) return WEFT_OK;
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%lld ranks cannot keep the order in which the run summed its %lld groups "
+                         "of a step: replay with a number of ranks that divides %lld, on nodes of "
+                         "the run's size",
+                         (long long)ranks, (long long)groups, (long long)groups);
+    }
+    if (ranks != own_ranks)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "-n %lld: no kept checkpoint says in which groups the run's %lld ranks "
+                         "summed: replay with as many ranks",
+                         (long long)ranks, (long long)own_ranks);
+    if (split->micro_batch == 0 || weft_config_keep_split(config, split->micro_batch, split->group))
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: micro-batches of %lld samples do not divide the run's batch",
+                     r->checkpoints, (long long)split->micro_batch);
+}
+
+static enum weft_status read_config(struct weft_replay *r, struct weft_error *err)
+{
+    const struct weft_cli *cli = r->cli;
+    struct weft_config *own = NULL;
+    struct weft_manifest_split split;
+    const struct weft_config_input input = {.source = r->from.own_config, .kinds = cli->kinds};
+    WEFT_TRY(check_overrides(cli, err));
+    WEFT_TRY(read_order(r, &split, err));
+    WEFT_TRY(weft_config_load(&input, &own, err));
+    const int64_t own_ranks = own->cluster.ranks;
+    weft_config_destroy(own);
+    WEFT_TRY(weft_cli_read_config(cli, r->from.config, &r->session, err));
+    struct weft_config *config = r->session.config;
+    WEFT_TRY(keep_order(r, &split, config, own_ranks, err));
+    /* Another limit or planner has the run's times. Another number of ranks has not. */
+    r->from.same_times = config->cluster.ranks == own_ranks && cli->profile == NULL;
+    r->from.same_plan = r->from.same_times && cli->n_overrides == 0;
+    WEFT_TRY(weft_train_check(config, err));
+    return weft_job_check(config, err);
+}
+
+static enum weft_status make_plan(struct weft_replay *r, struct weft_error *err)
+{
+    const struct weft_cli *cli = r->cli;
+    struct weft_session *session = &r->session;
+    struct weft_error why = {0};
+    if (cli->plan != NULL) return weft_session_load(session, cli->plan, err);
+    if (r->from.same_plan) return weft_resume_plan(&r->from, session, err);
+    if (cli->planner != NULL) return weft_session_plan(session, NULL, err);
+    const enum weft_status status = weft_session_plan(session, quick_planner, &why);
+    if (status == WEFT_OK) return status;
+    if (status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
+        return weft_fail_again(err, &why, "%s", why.text);
+    weft_log(WEFT_LOG_INFO, "no plan by %s fits: planning by %s", quick_planner,
+             session->config->plan.planner);
+    return weft_session_plan(session, NULL, err);
+}
+
+enum weft_status weft_replay_plan(struct weft_replay *r, struct weft_error *err)
+{
+    struct weft_session *session = &r->session;
+    struct weft_profile *profile = NULL;
+    WEFT_TRY(read_config(r, err));
+    WEFT_TRY(weft_resume_profile(&r->from, &profile, err));
+    if (profile == NULL && weft_session_must_measure(session)) {
+        if (r->cli->plan != NULL) return weft_cli_refuse_plan(r->cli->plan, r->from.config, err);
+        WEFT_TRY(weft_cli_measure(session, &profile, err));
+    }
+    WEFT_TRY(weft_session_stage(session, profile, err));
+    WEFT_TRY(make_plan(r, err));
+    const int64_t mapped = weft_hosts_are_ours() ? 1 : session->config->cluster.ranks;
+    return weft_session_fit_mappings(session, mapped, r->cli->plan == NULL, err);
+}
+
+/* Steps */
+
+static enum weft_status run_job(const struct weft_job *job, struct weft_replay_outcome *out,
+                                struct weft_recorded *again, struct weft_error *err)
+{
+    struct weft_text text;
+    struct weft_train_result result = {0};
+    weft_text_init(&text);
+    enum weft_status status = weft_job_run(job, &text, err);
+    if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
+    if (status == WEFT_OK && result.stopped)
+        status = weft_fail(err, WEFT_E_STOPPED, "stopped by a signal after step %lld of %lld",
+                           (long long)result.steps_done, (long long)job->replay_to);
+    if (status == WEFT_OK) status = weft_recorded_read(job->metrics, again, err);
+    out->parameters = result.fingerprint;
+    weft_text_finish(&text);
+    return status;
+}
+
+/* The lines of steps go to a memory file that rank 0 inherits. */
+static enum weft_status run_steps(const struct weft_replay *r,
+                                  const struct weft_replay_segment *segment,
+                                  struct weft_replay_outcome *out, struct weft_recorded *again,
+                                  struct weft_error *err)
+{
+    struct weft_text path;
+    char metrics[64];
+    const int fd = memfd_create("weft-replay", 0);
+    if (fd < 0)
+        return weft_fail(err, WEFT_E_SYSTEM, "a memory file for the steps cannot be made: %s",
+                         strerror(errno));
+    snprintf(metrics, sizeof metrics, "/proc/self/fd/%d", fd);
+    weft_text_init(&path);
+    if (segment->from > 0) weft_checkpoint_path(r->checkpoints, segment->from, &path);
+    const struct weft_job job = {
+        .kind = WEFT_JOB_TRAIN,
+        .config = r->session.config,
+        .profile = r->session.profile,
+        .plan = r->session.plan,
+        .poison = r->cli->poison,
+        .steps = r->cli->json || r->cli->quiet ? WEFT_STEPS_SILENT : WEFT_STEPS_TEXT,
+        .metrics = metrics,
+        .resume = segment->from > 0 ? weft_text_chars(&path) : NULL,
+        .from = segment->from == 0 && r->origin[0] != '\0' ? r->origin : NULL,
+        .kept_fd = fd,
+        .replay_to = segment->last,
+        .watch = r->cli->watch,
+        .stop = &replay_stop,
+    };
+    enum weft_status status =
+        weft_text_ok(&path) ? run_job(&job, out, again, err) : weft_fail_memory(err, "a path");
+    weft_text_finish(&path);
+    close(fd);
+    return status;
+}
+
+static void compare_steps(const struct weft_recorded *recorded, const struct weft_recorded *again,
+                          const struct weft_replay_segment *segment,
+                          struct weft_replay_outcome *out)
+{
+    for (int64_t step = segment->first; step <= segment->last && out->differs == 0; step++) {
+        const struct weft_recorded_step *a = weft_recorded_find(recorded, step),
+                                        *b = weft_recorded_find(again, step);
+        if (a == NULL || b == NULL) {
+            out->missing++;
+            continue;
+        }
+        out->compared++;
+        if (weft_recorded_compare(a, b, &out->how) > 0) out->differs = step;
+    }
+}
+
+/* Compares the parameters with those of a checkpoint that the run kept after the same step. */
+static enum weft_status compare_end(const struct weft_replay *r, int64_t last,
+                                    struct weft_replay_outcome *out, struct weft_error *err)
+{
+    const struct weft_hash none = {0};
+    struct weft_checkpoint *checkpoint = NULL;
+    char a[WEFT_HASH_TEXT_BYTES], b[WEFT_HASH_TEXT_BYTES];
+    bool kept = false;
+    for (int32_t i = 0; i < r->n_kept; i++)
+        kept = kept || r->kept[i] == last;
+    if (!kept) return WEFT_OK;
+    WEFT_TRY(weft_replay_kept(r, last, &checkpoint, err));
+    const struct weft_hash saved = checkpoint->manifest->progress.parameters;
+    weft_checkpoint_close(checkpoint);
+    out->ends = !weft_hash_equal(saved, none);
+    if (!out->ends || out->differs > 0 || weft_hash_equal(saved, out->parameters)) return WEFT_OK;
+    out->differs = last;
+    weft_text_addf(&out->how, "parameters after it %s, replayed %s", weft_hash_show(saved, a),
+                   weft_hash_show(out->parameters, b));
+    return WEFT_OK;
+}
+
+enum weft_status weft_replay_run(struct weft_replay *replay,
+                                 const struct weft_replay_segment *segment,
+                                 struct weft_replay_outcome *out, struct weft_error *err)
+{
+    struct weft_recorded again = {0};
+    *out = (struct weft_replay_outcome){0};
+    weft_text_init(&out->how);
+    enum weft_status status = run_steps(replay, segment, out, &again, err);
+    if (status == WEFT_OK) {
+        compare_steps(&replay->recorded, &again, segment, out);
+        status = compare_end(replay, segment->last, out, err);
+    }
+    free(again.steps);
+    return status;
+}

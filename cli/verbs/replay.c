@@ -1,0 +1,183 @@
+#include "cli/job/replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json/json.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/job/hosts.h"
+#include "cli/job/rank.h"
+#include "cli/terminal.h"
+
+static enum weft_status parse_steps(const char *text, struct weft_replay_segment *out,
+                                    struct weft_error *err)
+{
+    char *end = NULL;
+    const long long first = strtoll(text, &end, 10);
+    long long last = first;
+    bool ok = end != text;
+    if (ok && strncmp(end, "..", 2) == 0) {
+        const char *second = end + 2;
+        last = strtoll(second, &end, 10);
+        ok = end != second;
+    }
+    if (!ok || *end != '\0' || first < 1 || last < first)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--steps %s: write A..B with the first and the last step, such as 8..20",
+                         text);
+    out->first = first;
+    out->last = last;
+    return WEFT_OK;
+}
+
+/* By default all recorded steps that the first parameters or a kept checkpoint reach. */
+static enum weft_status choose_steps(const struct weft_replay *replay,
+                                     struct weft_replay_segment *out, struct weft_error *err)
+{
+    const struct weft_recorded *recorded = &replay->recorded;
+    const int64_t last = recorded->first + recorded->n - 1;
+    out->first = recorded->first;
+    out->last = last;
+    if (out->first > 1 && replay->n_kept > 0 && replay->kept[0] >= out->first)
+        out->first = replay->kept[0] + 1;
+    if (replay->cli->steps != NULL) WEFT_TRY(parse_steps(replay->cli->steps, out, err));
+    if (out->first < recorded->first || out->last > last)
+        return weft_fail(err, WEFT_E_USAGE, "--steps %s: the run has recorded steps %lld to %lld",
+                         replay->cli->steps != NULL ? replay->cli->steps : "",
+                         (long long)recorded->first, (long long)last);
+    return weft_replay_reach(replay, out->first, &out->from, err);
+}
+
+static void tell_begin(const struct weft_replay *replay, const struct weft_replay_segment *segment)
+{
+    const int64_t ranks = replay->session.config->cluster.ranks;
+    char start[48] = "the first parameters";
+    if (segment->from > 0) snprintf(start, sizeof start, "step-%lld", (long long)segment->from);
+    weft_log(WEFT_LOG_INFO,
+             "replays steps %lld to %lld of %s from %s on %lld rank%s, planned by %s",
+             (long long)segment->first, (long long)segment->last, replay->run, start,
+             (long long)ranks, ranks == 1 ? "" : "s", replay->session.plan->planner);
+}
+
+static void put_json(const struct weft_replay *replay, const struct weft_replay_segment *segment,
+                     const struct weft_replay_outcome *outcome, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    char hash[WEFT_HASH_TEXT_BYTES];
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "kind", "replay");
+    weft_json_put_string(&writer, "run", replay->run);
+    weft_json_put_integer(&writer, "from_step", segment->from);
+    weft_json_put_integer(&writer, "first_step", segment->first);
+    weft_json_put_integer(&writer, "last_step", segment->last);
+    weft_json_put_integer(&writer, "ranks", replay->session.config->cluster.ranks);
+    weft_json_put_string(&writer, "planner", replay->session.plan->planner);
+    weft_json_put_integer(&writer, "compared", outcome->compared);
+    weft_json_put_integer(&writer, "missing", outcome->missing);
+    weft_json_put_bool(&writer, "equal", outcome->differs == 0 && outcome->missing == 0);
+    if (outcome->differs > 0) {
+        weft_json_put_integer(&writer, "differs_at", outcome->differs);
+        weft_json_put_string(&writer, "differs_in", weft_text_chars(&outcome->how));
+    }
+    weft_json_put_string(&writer, "fingerprint", weft_hash_show(outcome->parameters, hash));
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+static void put_text(const struct weft_replay_segment *segment,
+                     const struct weft_replay_outcome *outcome, struct weft_text *out)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    const int64_t steps = segment->last - segment->first + 1;
+    if (outcome->differs > 0)
+        weft_text_addf(out, "differs   first in step %lld: %s\n", (long long)outcome->differs,
+                       weft_text_chars(&outcome->how));
+    else
+        weft_text_addf(out, "equal     %lld of %lld steps, in every recorded bit\n",
+                       (long long)outcome->compared, (long long)steps);
+    weft_text_addf(out, "end       parameters %s after step %lld%s\n",
+                   weft_hash_show(outcome->parameters, hash), (long long)segment->last,
+                   outcome->ends && outcome->differs == 0 ? ", as in the run's checkpoint" : "");
+}
+
+static enum weft_status judge_replay(const struct weft_replay *replay,
+                                     const struct weft_replay_segment *segment,
+                                     const struct weft_replay_outcome *outcome,
+                                     struct weft_error *err)
+{
+    if (outcome->differs > 0)
+        return weft_fail(err, WEFT_E_NUMERIC,
+                         "%s: step %lld has other bits when replayed: %s. The run or the replay "
+                         "computed wrongly: replay again, on other hardware, to tell which",
+                         replay->run, (long long)outcome->differs, weft_text_chars(&outcome->how));
+    if (outcome->missing > 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s/metrics.jsonl: %lld of the steps %lld to %lld have no whole line, so "
+                         "they were not compared",
+                         replay->run, (long long)outcome->missing, (long long)segment->first,
+                         (long long)segment->last);
+    return WEFT_OK;
+}
+
+static enum weft_status run_segment(struct weft_replay *replay, struct weft_error *err)
+{
+    struct weft_replay_segment segment = {0};
+    struct weft_replay_outcome outcome = {0};
+    struct weft_text out;
+    WEFT_TRY(choose_steps(replay, &segment, err));
+    WEFT_TRY(weft_replay_plan(replay, err));
+    tell_begin(replay, &segment);
+    weft_cli_report_init(replay->cli, replay->cli->output, &out);
+    enum weft_status status = weft_replay_run(replay, &segment, &outcome, err);
+    if (status == WEFT_OK) {
+        if (replay->cli->json)
+            put_json(replay, &segment, &outcome, &out);
+        else
+            put_text(&segment, &outcome, &out);
+        status = weft_cli_emit(replay->cli, &out, err);
+    }
+    if (status == WEFT_OK) status = judge_replay(replay, &segment, &outcome, err);
+    weft_text_finish(&outcome.how);
+    weft_text_finish(&out);
+    return status;
+}
+
+static enum weft_status replay_run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_replay replay;
+    enum weft_status status = weft_replay_open(cli, &replay, err);
+    if (status == WEFT_OK) status = run_segment(&replay, err);
+    weft_replay_close(&replay);
+    return status;
+}
+
+static enum weft_status run_replay(const struct weft_cli *cli, struct weft_error *err)
+{
+    return weft_hosts_run(cli, replay_run, weft_rank_work, err);
+}
+
+const struct weft_command weft_command_replay = {
+    .name = "replay",
+    .usage = "RUN",
+    .summary = "repeats steps of a run and compares their bits",
+    .details =
+        "Begins with the run's last kept checkpoint before the steps, or with its first\n"
+        "parameters, and runs the steps again: with any number of ranks that keeps the order of\n"
+        "sums, any plan and any limit. Loss, norm, clipping, learning rate and loss scale of each\n"
+        "step must be the recorded ones, and so must hashes of the parameters, in the metrics\n"
+        "(train.fingerprint.every) and in a checkpoint of the last step. It names the first step\n"
+        "that differs (exit 79), or says that all are equal. It writes no file.\n"
+        "With the run's ranks and no other flags it runs the run's own plan. Otherwise a rule\n"
+        "plans at once (fsdp2), or the named planner.\n"
+        "Other data than the run's, or other kernels, are refused: their bits would differ.",
+    .flags = "--steps --set --layers --ranks --memory-limit --planner --work-limit --profile "
+             "--plan --poison",
+    .least_operands = 1,
+    .most_operands = 1,
+    .starts_ranks = true,
+    .serves_hosts = true,
+    .run = run_replay,
+};

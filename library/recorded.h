@@ -1,0 +1,38 @@
+/* The steps that a run recorded in its metrics, and their comparison with a replay's. */
+#ifndef WEFT_LIBRARY_RECORDED_H
+#define WEFT_LIBRARY_RECORDED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/text.h"
+
+struct weft_recorded_step {
+    bool known; /* false: the file has no whole line of this step */
+    double loss, norm, clip, lr, loss_scale;
+    struct weft_hash parameters; /* before the step; zero: not recorded */
+};
+
+struct weft_recorded {
+    struct weft_recorded_step *steps; /* [n], owned */
+    int64_t first, n;                 /* the first step, and the number of steps up to the last */
+};
+
+/* Reads the lines of steps of a file like RUN/metrics.jsonl.
+ * Torn lines count as missing. Of two lines of a step the later one counts. WEFT_E_NO_INPUT without
+ * the file, WEFT_E_DATA without any step. The caller frees `steps`. */
+WEFT_MUST_USE enum weft_status weft_recorded_read(const char *path, struct weft_recorded *out,
+                                                  struct weft_error *err);
+
+/* The record of a step; NULL if the file has none. */
+const struct weft_recorded_step *weft_recorded_find(const struct weft_recorded *recorded,
+                                                    int64_t step);
+
+/* Appends "loss 5.25, replayed 5.5" for each number that differs, separated by commas. Returns how
+ * many differ. Numbers that one of them lacks are not compared. */
+int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
+                              const struct weft_recorded_step *replayed, struct weft_text *out);
+
+#endif

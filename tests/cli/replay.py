@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""A replay repeats a run's bits on other ranks and plans, and names the first step that was computed wrongly."""
+import json
+import os
+import random
+import shutil
+import sys
+
+from saved import copy_step, manifest, parameters, saving, steps
+from tap import case, main
+
+FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
+
+
+def hashed(**changes):
+    return saving(**{"cluster__ranks": 4, "train__micro_batch": 1, "train__batch": 8,
+                     "train__fingerprint": {"every": 1}, "cluster__device__flops": FLOPS, **changes})
+
+
+def grouped(**changes):
+    """8 groups a step on 4 ranks: 1, 2, 4 and 8 ranks share them."""
+    return hashed(train__group=1, **changes)
+
+
+def lines(weft, run, kind="step"):
+    with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
+        return [line for line in map(json.loads, file) if line["kind"] == kind]
+
+
+def replay(weft, *arguments, code=0, verb="replay", **options):
+    out = weft.expect(code, verb, *arguments, "--json", **options)
+    return json.loads(out[:out.rindex("}") + 1])
+
+
+@case
+def every_number_of_ranks_and_every_plan_repeats_a_run(weft):
+    config = weft.write("run.json", grouped(train__validation={"share": 0.1, "every": 2, "samples": 8}))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    for flags in (["-n", "1"], ["-n", "8", "--poison"], ["--planner", "all-fsdp"], ["-n", "2", "--planner", "random"]):
+        found = replay(weft, "run", *flags)
+        assert found["equal"] and found["compared"] == 8 and found["missing"] == 0, (flags, found)
+        assert found["fingerprint"] == parameters(weft, "run"), flags
+    found = replay(weft, "run", "--steps", "7..7")
+    assert (found["from_step"], found["compared"]) == (6, 1), found
+    found = replay(weft, "run", "--steps", "4..5", "-n", "2")
+    assert (found["from_step"], found["compared"]) == (0, 2), found
+    assert sorted(os.listdir(weft.path("run"))) == ["checkpoints", "config.json", "lock", "metrics.jsonl", "plan.json",
+                                                    "profile.json", "result.json", "weft-run"]
+
+
+@case
+def the_recorded_hash_is_that_of_the_parameters(weft):
+    """Under every form of the period, and for updates on the host, a step's hash is the fingerprint of a run up to it."""
+    half = {"compute": "bf16", "reduce": "f32"}
+    link = {"alpha": "10us", "bandwidth": "1GB/s"}
+    host = {"cluster__host": {"memory_limit": "1GiB", "down": link, "up": link, "update": "1GB/s"},
+            "plan__offload": {"activations": ["device"], "state": ["host"], "update": ["host"]}}
+    forms = [{}, {"train__clip_norm": 0}, {"train__delay": 1}, {"train__optimizer": {"type": "lamb", "lr": 1e-3}},
+             {"train__precision": half}, {"train__precision": half, **host}, host,
+             {"train__checkpoint": {"every": 1, "keep": 3}}]
+    for number, form in enumerate(forms):
+        config = weft.write("run.json", hashed(**form))
+        weft.expect(0, "train", config, "--run", f"run{number}", "-q")
+        recorded = {line["step"]: line.get("parameters") for line in lines(weft, f"run{number}")}
+        # With a delay the first step updates nothing.
+        assert all(recorded[step] for step in range(3 if "train__delay" in form else 2, 9)), (form, recorded)
+        weft.expect(0, "train", config, "--run", f"short{number}", "-q", "--set", "train.steps=5", "--set",
+                    "train.lr_schedule.steps=8")
+        assert parameters(weft, f"short{number}") == recorded[6], form
+        assert manifest(weft, f"run{number}/checkpoints/step-6")["parameters"] == recorded[7], form
+
+
+@case
+def a_flipped_bit_is_named_with_its_step(weft):
+    config = weft.write("run.json", grouped(train__compare_every=0))
+    draw = random.Random(os.environ.get("WEFT_TEST_SEED", "1"))
+    for op in "forward", "backward", "update":
+        step, rank = draw.randrange(2, 8), draw.randrange(4)
+        run = weft.fresh("run")
+        weft.expect(0, "train", config, "--run", run, "-q", env={"WEFT_FAILPOINT": f"{op}:rank={rank}:step={step}:do=flip"})
+        found = replay(weft, run, "-n", "2", code=79)
+        # A flip after an update shows in the hash after the next one.
+        assert step <= found["differs_at"] <= step + 1, (op, rank, step, found)
+        weft.expect(79, "audit", run, says=f"step {found['differs_at']} has other bits")
+
+
+@case
+def an_audit_replays_the_drawn_parts(weft):
+    config = weft.write("run.json", grouped(train__checkpoint={"every": 1, "keep_every": 2}))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    assert steps(weft, "run") == ["step-2", "step-4", "step-6", "step-7", "step-8"]
+    found = replay(weft, "run", "-n", "2", verb="audit")
+    assert found["equal"] and found["chance"] == 1 and found["replayed"] == 8, found
+    assert found["chain"] == {"checkpoints": 5, "whole": 2, "broken": 0, "gone": 3}, found
+    assert all(part["equal"] and part["ends_in_checkpoint"] for part in found["parts"]), found
+    drawn = set()
+    for seed in range(4):
+        found = replay(weft, "run", "--part", "25", "--draw", str(seed), verb="audit")
+        assert 2 <= found["replayed"] <= 3 and found["chance"] == found["replayed"] / 8, found
+        drawn.add(tuple(part["replayed"] for part in found["parts"]))
+    assert len(drawn) > 1, drawn
+    again = replay(weft, "run", "--part", "25", "--draw", "3", verb="audit")
+    assert again == found
+    # A checkpoint that was made anew has another manifest, and breaks the chain.
+    path = weft.path("run/checkpoints/step-7")
+    shutil.rmtree(path)
+    weft.expect(0, "train", config, "--run", "other", "-q", "--set", "train.steps=7", "--set", "train.seed=8")
+    shutil.copytree(weft.path("other/checkpoints/step-7"), path)
+    assert replay(weft, "run", code=79, verb="audit")["chain"]["broken"] == 2
+
+
+@case
+def a_run_begun_with_other_parameters_is_replayed_from_them(weft):
+    config = weft.write("run.json", grouped())
+    weft.expect(0, "train", config, "--run", "first", "-q")
+    weft.expect(0, "train", config, "--run", "second", "-q", "--from", "first")
+    assert replay(weft, "second", "--steps", "1..3", "-n", "2")["equal"]
+    copy_step(weft, "first", "moved", 6)
+    weft.expect(0, "train", config, "--run", "third", "-q", "--resume=moved/checkpoints/step-6", "--set", "train.steps=9",
+                "--set", "train.lr_schedule.steps=8")
+    weft.expect(66, "replay", "third", "--steps", "8..9", says="no kept checkpoint reaches step 8")
+    weft.expect(66, "audit", "third", says="no recorded step comes after a kept checkpoint")
+
+
+@case
+def what_cannot_be_replayed_is_refused(weft):
+    config = weft.write("run.json", grouped())
+    weft.expect(66, "replay", "run", says="no run has begun there")
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    weft.expect(64, "replay", "run", "--steps", "3..30", says="recorded steps 1 to 8")
+    for steps_text in "", "0..3", "3..2", "a..b", "3..", "3-5", "3..5x":
+        weft.expect(64, "replay", "run", "--steps", steps_text, says="write A..B")
+    weft.expect(64, "replay", "run", "--set", "train.seed=3", says="a replay has the run's training")
+    weft.expect(64, "audit", "run", "--part", "0", says="above 0 and at most 100")
+    weft.expect(64, "audit", "run", "--draw", "-1", says="--draw -1")
+    other = weft.write("other.txt", "Another text than the run's. " * 200)
+    weft.expect(65, "replay", "run", "--steps", "7..8", "--set", f"train.data={other}", says="read other data")
+    weft.expect(1, "replay", "run", "--steps", "7..8", env={"WEFT_GEMM": "plain"}, says="rounds otherwise")
+    with open(weft.path("run/metrics.jsonl"), encoding="utf-8") as file:
+        text = file.readlines()
+    torn = [line[:40] + "\n" if '"step": 7,' in line else line for line in text]
+    weft.write("run/metrics.jsonl", "".join(torn))
+    weft.expect(65, "replay", "run", says="1 of the steps 1 to 8 have no whole line")
+    weft.expect(65, "audit", "run", says="1 replayed steps have no whole line")
+
+
+main(sys.argv[1])

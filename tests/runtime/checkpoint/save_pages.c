@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/save.h"
+#include "runtime/checkpoint/save_parts.h"
 #include "tests/runtime/checkpoint/shared_system.h"
 #include "tests/runtime/checkpoint/site.h"
 #include "tests/runtime/comm/ranks.h"
@@ -148,8 +149,89 @@ static struct totals run_scene(struct scene *scene)
     return sum;
 }
 
+/* Writes of rank 1, in order; files are numbers. */
+struct writes {
+    int32_t n;
+    struct put {
+        int32_t file;
+        int64_t offset, length;
+    } at[8];
+};
+
+static int note_write(void *context, int fd, const void *bytes, size_t length, int64_t offset,
+                      size_t *written)
+{
+    struct writes *writes = context;
+    (void)bytes;
+    CHECK(writes->n < 8, "too many writes");
+    writes->at[writes->n++] = (struct put){fd, offset, (int64_t)length};
+    *written = length;
+    return 0;
+}
+
+/* CHECKs the pages that rank 1 writes of these bytes. It must keep the rest for rank 0. */
+static void check_puts(const struct put *puts, int32_t n, const struct put *right, int32_t n_right)
+{
+    enum { LENGTH = 5 * SHARED_PAGE_BYTES + 8 };
+    static struct weft_saver saver;
+    static const unsigned char bytes[LENGTH];
+    struct writes writes = {0};
+    const struct weft_sink sink = {.context = &writes, .write = note_write};
+    struct weft_layout layout = {0};
+    int64_t left = 0;
+    memset(&saver, 0, sizeof saver);
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        layout.files[f].bytes = LENGTH;
+        saver.fds[f] = f;
+    }
+    saver.options = (struct weft_saver_options){
+        .layout = &layout, .sink = &sink, .page_bytes = SHARED_PAGE_BYTES};
+    saver.rank = 1;
+    for (int32_t i = 0; i < n; i++) {
+        left += puts[i].length;
+        CHECK(weft_save_put(&saver, puts[i].file, bytes, puts[i].length, puts[i].offset) == 0,
+              "a put fails");
+    }
+    CHECK(weft_save_end_page(&saver) == 0, "the last page fails");
+    CHECK(writes.n == n_right, "%d writes, not %d", writes.n, n_right);
+    for (int32_t i = 0; i < n_right; i++) {
+        left -= right[i].length;
+        const struct put *put = &writes.at[i];
+        CHECK(put->file == right[i].file && put->offset == right[i].offset &&
+                  put->length == right[i].length,
+              "write %d: %d bytes of file %d at %d", i, (int)put->length, put->file,
+              (int)put->offset);
+    }
+    CHECK((int64_t)saver.pages.n >= left && (left > 0) == (saver.pages.n > 0),
+          "%d bytes are kept, not %d", (int)saver.pages.n, (int)left);
+    free(saver.pages.parts);
+}
+
+#define CHECK_PUTS(puts, right)                                                                    \
+    check_puts(puts, sizeof(puts) / sizeof *(puts), right, sizeof(right) / sizeof *(right))
+
+static void check_pages(void)
+{
+    enum { PAGE = SHARED_PAGE_BYTES, END = 5 * PAGE + 8 };
+    /* A page begins in one file and ends in another. */
+    static const struct put two_files[] = {{0, 0, PAGE + 8}, {1, PAGE + 8, PAGE - 8}},
+                            first[] = {{0, 0, PAGE}};
+    CHECK_PUTS(two_files, first);
+    /* Parts: the begin of a page, its end, and the file's end from within a page. */
+    static const struct put parts[] = {{0, 2 * PAGE, 8}, {0, PAGE + 8, PAGE - 8}, {1, END - 4, 4}};
+    check_puts(parts, 3, NULL, 0);
+    /* A page of two puts, and the file's last, which is shorter. */
+    static const struct put whole[] = {{0, 0, 8}, {0, 8, PAGE - 8}, {1, 5 * PAGE, 8}},
+                            pages[] = {{0, 0, PAGE}, {1, 5 * PAGE, 8}};
+    CHECK_PUTS(whole, pages);
+    /* Whole pages of one put are one write. */
+    static const struct put long_put[] = {{1, PAGE - 8, 3 * PAGE}}, inner[] = {{1, PAGE, 2 * PAGE}};
+    CHECK_PUTS(long_put, inner);
+}
+
 RANKS_TEST(save_pages)
 {
+    check_pages();
     const char *wanted = getenv("WEFT_SHARED_SEEDS");
     struct scene scene = {.seeds = wanted != NULL ? atoi(wanted) : SEEDS};
     site_open(&scene.site);

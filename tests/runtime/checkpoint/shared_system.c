@@ -26,7 +26,7 @@ struct shared_host {
     uint64_t draws;
     int64_t now_ns;
     struct shared_counts counts;
-    int32_t n_pages, n_names;
+    int32_t n_pages, n_names, n_open;
     struct page pages[MOST_PAGES];
     struct {
         char path[PATH_BYTES];
@@ -149,6 +149,7 @@ static int close_file(void *context, int fd)
     struct shared_host *host = context;
     const bool fault = call_fails(host);
     end_pages(host, fd, !fault);
+    host->n_open--;
     close(fd);
     return fault ? EIO : 0;
 }
@@ -187,11 +188,13 @@ static int create_name(void *context, const char *path, int *fd)
     const int opened = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (opened < 0) return errno;
     const int error = answer_lost(context, 0, EEXIST);
-    if (error != 0)
+    if (error != 0) {
         close(opened);
-    else
-        *fd = opened;
-    return error;
+        return error;
+    }
+    ((struct shared_host *)context)->n_open++;
+    *fd = opened;
+    return 0;
 }
 
 static int open_existing(void *context, const char *path, int *fd)
@@ -200,6 +203,7 @@ static int open_existing(void *context, const char *path, int *fd)
     if (!is_visible(host, path)) return one_in(host, 4) ? ESTALE : ENOENT;
     const int opened = open(path, O_RDWR | O_CLOEXEC);
     if (opened < 0) return errno;
+    host->n_open++;
     *fd = opened;
     return 0;
 }
@@ -242,6 +246,7 @@ struct shared_host *shared_host_open(const struct shared_host_options *options)
 
 void shared_host_close(struct shared_host *host)
 {
+    CHECK(host->n_open == 0, "%d files are open at the end", host->n_open);
     free(host);
 }
 

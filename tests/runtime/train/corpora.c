@@ -180,6 +180,14 @@ Test(corpora, more_files_than_may_be_open)
         weft_corpora_open(path_of("part_*"), "train.data", WEFT_DATA_AUTO, 256, &corpora, &err),
         WEFT_OK, "%s", err.text);
     cr_assert_leq(count_open_files() - before, SOFT / 8);
+    /* The one read longest ago is closed: the last before the first, which is read again. */
+    cr_assert_eq(corpora.n_open, SOFT / 8);
+    for (int i = 0; i < SOFT / 8; i++)
+        cr_assert_eq(weft_corpora_read(&corpora, i, 1, tokens, &err), WEFT_OK);
+    cr_assert_eq(weft_corpora_read(&corpora, 0, 1, tokens, &err), WEFT_OK);
+    cr_assert_eq(weft_corpora_read(&corpora, SHARDS - 1, 1, tokens, &err), WEFT_OK);
+    for (int i = 0; i < corpora.n_open; i++)
+        cr_assert_neq(corpora.open[i].file, 1);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < SHARDS; i++) {
             int64_t n = i < SHARDS - 1 ? 2 : 1;

@@ -136,3 +136,17 @@ enum weft_status weft_comm_claim_memory(struct weft_comm *comm, int64_t bytes,
     free(all);
     return status;
 }
+
+enum weft_status weft_comm_share_cores(struct weft_comm *comm, int64_t *cores,
+                                       struct weft_error *err)
+{
+    struct weft_claim own;
+    const int32_t ranks = weft_comm_ranks(comm);
+    struct weft_claim *all = calloc((size_t)ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' claims of cores");
+    weft_claim_cores(weft_host_of_memory(), &own);
+    const enum weft_status status = weft_comm_exchange(comm, &own, sizeof own, all, err);
+    if (status == WEFT_OK) *cores = weft_claims_share(all, ranks, weft_comm_rank(comm));
+    free(all);
+    return status;
+}

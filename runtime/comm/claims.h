@@ -57,4 +57,9 @@ WEFT_MUST_USE enum weft_status weft_comm_claim_memory(struct weft_comm *comm, in
                                                       struct weft_excess *out,
                                                       struct weft_error *err);
 
+/* Collective: the whole cores of this rank, if the ranks inside each limit have equal parts; at
+ * least 0. Errors are those of weft_comm_exchange, and WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_comm_share_cores(struct weft_comm *comm, int64_t *cores,
+                                                     struct weft_error *err);
+
 #endif

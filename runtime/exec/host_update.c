@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/machine/cores.h"
 #include "offload/service.h"
+#include "runtime/comm/claims.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
 #include "runtime/nn/hash.h"
@@ -156,20 +156,22 @@ enum weft_status weft_exec_updater_create(const struct weft_exec *exec, struct e
     for (int32_t u = 0; u < exec->options.program->n_units; u++)
         any |= weft_program_updates_there(exec->options.program, u);
     if (!any) return WEFT_OK;
+    int32_t threads;
+    WEFT_TRY(weft_exec_update_threads(exec->options.config, exec->options.comm, &threads, err));
     struct exec_updater *updater = calloc(1, sizeof *updater);
     if (updater == NULL) return weft_fail_memory(err, "updates on the host");
-    updater->threads = weft_exec_update_threads(exec->options.config);
+    updater->threads = threads;
     const struct weft_service_options options = {
         .name = "weft-update",
         .lanes = 1,
-        .threads = updater->threads - 1,
+        .threads = threads - 1,
         .requests = MOST_THREADS,
         .request_bytes = sizeof(struct share),
         .timeout_ns = weft_cluster_timeout_ns(&exec->options.config->cluster),
         .serve = serve_share,
         .hang = say_hang,
     };
-    if (updater->threads > 1) {
+    if (threads > 1) {
         const enum weft_status status = weft_service_create(&options, &updater->service, err);
         if (status != WEFT_OK) {
             weft_exec_updater_destroy(updater);
@@ -187,16 +189,18 @@ void weft_exec_updater_destroy(struct exec_updater *updater)
     free(updater);
 }
 
-int32_t weft_exec_update_threads(const struct weft_config *config)
+enum weft_status weft_exec_update_threads(const struct weft_config *config, struct weft_comm *comm,
+                                          int32_t *threads, struct weft_error *err)
 {
     enum { COPIES = WEFT_COPY_DIRECTIONS }; /* one thread each */
     const struct weft_cluster *cluster = &config->cluster;
-    int64_t threads = cluster->host.threads;
-    if (threads == 0)
-        threads = cluster->threads == 0
-                      ? 1
-                      : weft_cores() / cluster->ranks_per_node - cluster->threads - COPIES;
-    return threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : (int32_t)threads;
+    int64_t n = cluster->host.threads;
+    if (n == 0 && cluster->threads > 0) {
+        WEFT_TRY(weft_comm_share_cores(comm, &n, err));
+        n -= cluster->threads + COPIES;
+    }
+    *threads = n < 1 ? 1 : n > MOST_THREADS ? MOST_THREADS : (int32_t)n;
+    return WEFT_OK;
 }
 
 /* Like the device, updates nothing after a rank has found a gradient that is not finite. Shares are

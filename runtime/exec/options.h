@@ -42,9 +42,11 @@ WEFT_MUST_USE enum weft_status weft_exec_map_arena(struct weft_comm *comm,
                                                    const struct weft_program *program, bool poison,
                                                    struct weft_arena **out, struct weft_error *err);
 
-/* Threads that update on the host: cluster.host.threads, or the cores that compute and copies
- * leave; at least 1. */
-int32_t weft_exec_update_threads(const struct weft_config *config);
+/* Collective. Threads that update on the host: cluster.host.threads, or the rank's cores without
+ * those of compute and copies; at least 1. Errors are those of weft_comm_share_cores. */
+WEFT_MUST_USE enum weft_status weft_exec_update_threads(const struct weft_config *config,
+                                                        struct weft_comm *comm, int32_t *threads,
+                                                        struct weft_error *err);
 
 struct weft_step_inputs {
     const void *input;      /* tokens, or fp32 that LOAD rounds to compute; by micro-batch */

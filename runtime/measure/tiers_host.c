@@ -175,8 +175,9 @@ static enum weft_status open_updates(struct host_bench *bench, struct weft_error
     const struct weft_optimizer first = weft_optimizer_at(&config->train, 1, 1e-6, 1);
     bench->rule = (struct weft_nn_rule){first.type, first.exempt_vectors, first.decay};
     bench->step = (struct weft_nn_step){.adamw = first.adamw, .sgd = first.sgd, .loss_scale = 1};
-    const int32_t wanted = weft_exec_update_threads(config);
-    const int32_t threads = wanted < MOST_THREADS ? wanted : MOST_THREADS;
+    int32_t threads;
+    WEFT_TRY(weft_exec_update_threads(config, bench->options->comm, &threads, err));
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
     int64_t own_bytes = bench->bytes / 2 / threads;
     own_bytes -= own_bytes % PAGE_BYTES;
     int64_t elements = own_bytes / (SEATS * ARRAYS * (int64_t)sizeof(float));

@@ -1,6 +1,5 @@
 /* Ranks of this machine that seem to be on others: each process says which machine and container
- * it is in, and the memory left there. The program is linked with --wrap=weft_memory_limits and
- * --wrap=weft_host_of_memory. */
+ * it is in, the memory left there, and the cores. The program is linked with machines_link_args. */
 #ifndef WEFT_TESTS_RUNTIME_COMM_MACHINES_H
 #define WEFT_TESTS_RUNTIME_COMM_MACHINES_H
 
@@ -13,5 +12,6 @@ struct fake_machine {
     int64_t in_group_bytes; /* left there */
 };
 extern struct fake_machine fake_machine; /* of this process */
+extern int32_t fake_cores;               /* of its machine; 0: as it is */
 
 #endif

@@ -1,4 +1,5 @@
-/* The host's memory of all ranks is claimed by machine and container before any rank takes it. */
+/* The host's memory of all ranks is claimed by machine and container before any rank takes it. Its
+ * cores are divided among the ranks of a machine. */
 #include "runtime/exec/host.h"
 
 #include <stdio.h>
@@ -24,6 +25,24 @@ static void take_again(const struct job_rank *r, struct fake_machine at, const c
     weft_exec_host_destroy(again);
 }
 
+/* CHECKs the threads that update on the host, of ranks with one thread of compute on 12 cores. */
+static void check_threads(const struct job_rank *r, uint64_t machine, int32_t asked, int32_t right)
+{
+    struct weft_config config = *r->exec->options.config;
+    struct weft_error why = {0};
+    int32_t threads = 0;
+    config.cluster.threads = 1;
+    config.cluster.host.threads = asked;
+    fake_machine.machine = machine;
+    fake_cores = 12;
+    const enum weft_status status =
+        weft_exec_update_threads(&config, r->exec->options.comm, &threads, &why);
+    fake_machine.machine = 0;
+    fake_cores = 0;
+    CHECK(status == WEFT_OK && threads == right, "%d threads, not %d: %s", (int)threads, (int)right,
+          why.text);
+}
+
 static int claim_as_rank(int32_t rank, const struct ranks *ranks, void *argument)
 {
     struct job_rank r;
@@ -38,6 +57,9 @@ static int claim_as_rank(int32_t rank, const struct ranks *ranks, void *argument
     take_again(&r, (struct fake_machine){1, 2 * each, other, each}, NULL);
     take_again(&r, (struct fake_machine){1, 2 * each, other, each - rank}, "memory.max of /group");
     take_again(&r, (struct fake_machine){1, 2 * each - 1, other, each}, "had (the machine)");
+    check_threads(&r, 1, 0, 12 / 2 - 3);
+    check_threads(&r, other, 0, 12 - 3);
+    check_threads(&r, 1, 5, 5);
     job_rank_close(&r);
     return 0;
 }

@@ -105,6 +105,7 @@ static struct grouped grouped_of(struct shape s, bool again, enum weft_dtype dty
 static void grouped_free(struct grouped *g)
 {
     void *const buffers[] = {g->attention.probabilities,
+                             g->attention.stripe,
                              g->qkv,
                              g->d_qkv,
                              g->output,
@@ -127,9 +128,18 @@ static void run_grouped(const struct weft_nn *nn, struct grouped *g)
         WEFT_OK, "%s", err.text);
 }
 
+static double *doubles_of(const struct grouped *g, const void *array, int64_t n)
+{
+    double *x = malloc((size_t)n * sizeof(double));
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = value_at(g, array, i);
+    }
+    return x;
+}
+
 /* Adds the part of row `row` and a head to output and gradients. */
-static void add_head_row(const struct grouped *g, const double *qkv, int64_t row, int64_t head,
-                         double *output, double *d_qkv)
+static void add_head_row(const struct grouped *g, const double *qkv, const double *d_output,
+                         int64_t row, int64_t head, double *output, double *d_qkv)
 {
     const struct shape *s = &g->shape;
     const int64_t first = row / s->seq_len * s->seq_len, d = s->size;
@@ -141,8 +151,8 @@ static void add_head_row(const struct grouped *g, const double *qkv, int64_t row
     for (int64_t j = first; j <= row; j++) {
         for (int64_t k = 0; k < d; k++) {
             p[j - first] += qkv[query + k] * qkv[j * g->stride + key + k] / sqrt((double)d);
-            dp[j - first] += value_at(g, g->d_output, row * g->width + head * d + k) *
-                             qkv[j * g->stride + value + k];
+            dp[j - first] +=
+                d_output[row * g->width + head * d + k] * qkv[j * g->stride + value + k];
         }
         sum += p[j - first] = exp(p[j - first]);
     }
@@ -157,7 +167,7 @@ static void add_head_row(const struct grouped *g, const double *qkv, int64_t row
             output[out] += p[j - first] * qkv[at + value + k];
             d_qkv[query + k] += ds * qkv[at + key + k];
             d_qkv[at + key + k] += ds * qkv[query + k];
-            d_qkv[at + value + k] += p[j - first] * value_at(g, g->d_output, out);
+            d_qkv[at + value + k] += p[j - first] * d_output[out];
         }
     }
     free(p);
@@ -188,18 +198,17 @@ static void compare_elements(const struct grouped *g, const char *library, const
 static void check_formula(const struct weft_nn *nn, const char *library, struct grouped *g)
 {
     const int64_t n = g->rows * g->stride, n_output = g->rows * g->width;
-    double *qkv = calloc((size_t)n, sizeof(double)), *d_qkv = calloc((size_t)n, sizeof(double));
+    double *qkv = doubles_of(g, g->qkv, n), *d_output = doubles_of(g, g->d_output, n_output);
+    double *d_qkv = calloc((size_t)n, sizeof(double));
     double *output = calloc((size_t)n_output, sizeof(double));
-    for (int64_t i = 0; i < n; i++) {
-        qkv[i] = value_at(g, g->qkv, i);
-    }
     for (int64_t i = 0; i < g->rows * g->shape.heads; i++) {
-        add_head_row(g, qkv, i / g->shape.heads, i % g->shape.heads, output, d_qkv);
+        add_head_row(g, qkv, d_output, i / g->shape.heads, i % g->shape.heads, output, d_qkv);
     }
     run_grouped(nn, g);
     compare_elements(g, library, "output", g->output, output, n_output);
     compare_elements(g, library, "gradient", g->d_qkv, d_qkv, n);
     free(qkv);
+    free(d_output);
     free(d_qkv);
     free(output);
 }
@@ -246,6 +255,8 @@ static void check_saved(struct shape shape, bool again)
     static const char *const libraries[] = {"plain", "onednn", "amx", "amx-bf16x3", "avx512"};
     for (int i = 0; i < 5 * WEFT_DTYPE_COUNT; i++) {
         const enum weft_dtype dtype = (enum weft_dtype)(i / 5);
+        /* In part: each library has one of the dtypes. */
+        if ((i / 5 + i % 5 + shape.seq_len + again) % TEST_CASES(1, 3) != 0) continue;
         struct weft_nn *nn = open_nn(libraries[i % 5], dtype);
         if (nn == NULL) continue;
         struct grouped g = grouped_of(shape, again, dtype);

@@ -45,7 +45,8 @@ configure() { # directory, meson options...
     }
 }
 
-run_suites() { # name, directory, targets to build ("": all), meson test options...
+# Builds targets ("": all, tests: those of the chosen tests) and runs tests.
+run_suites() { # name, directory, targets, meson test options...
     name=$1
     directory=$2
     targets=$3
@@ -54,9 +55,13 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     started=$(date +%s)
     count_cpu
     started_cpu=$cpu
+    ninja -C "$directory" build.ninja >"$directory.log" 2>&1
+    meson test -C "$directory" --no-rebuild --list "$@" >"$directory/tests-expected"
+    [ "$targets" != tests ] || targets=$(python3 scripts/test_programs.py "$directory" <"$directory/tests-expected") ||
+        broken="$broken $name(programs)"
     # $targets is a list of words.
     # shellcheck disable=SC2086
-    if ! ninja -C "$directory" $targets >"$directory.log" 2>&1; then
+    if ! ninja -C "$directory" $targets >>"$directory.log" 2>&1; then
         tail -n 60 "$directory.log"
         broken="$broken $name(build)"
         return
@@ -65,7 +70,6 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     count_cpu
     built_cpu=$cpu
     rm -f "$directory/meson-logs/testlog.json"
-    meson test -C "$directory" --no-rebuild --list "$@" >"$directory/tests-expected"
     meson test -C "$directory" --no-rebuild --num-processes "$at_once" --print-errorlogs "$@" || true
     count_cpu
     took="$took $name $((built - started))+$(($(date +%s) - built)) (CPU $((built_cpu - started_cpu))+$((cpu - built_cpu))),"
@@ -93,13 +97,12 @@ configure build-asan $sanitized -Db_sanitize=address,undefined ||
     broken="$broken sanitizers(configure)"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 # shellcheck disable=SC2086
-run_suites asan+ubsan build-asan "" -t 6 $sanitized_too
+run_suites asan+ubsan build-asan tests -t 6 $sanitized_too
 # shellcheck disable=SC2086
 configure build-tsan $sanitized -Db_sanitize=thread ||
     broken="$broken tsan(configure)"
 export TSAN_OPTIONS=halt_on_error=1
-races=$(python3 scripts/test_programs.py build-tsan race) || broken="$broken tsan(tests)"
-run_suites tsan build-tsan "$races" -t 8 --suite race
+run_suites tsan build-tsan tests -t 8 --suite race
 if [ "${1:-}" = all ]; then
     # clang's warnings do not depend on its optimisations, and without them it compiles in a third of the time.
     compiler=$(command -v clang || echo "${CC:-gcc}")

@@ -102,6 +102,16 @@ def each_command_has_a_small_form(_):
 
 
 @case
+def tests_of_commands_exist(_):
+    listed = subprocess.run(["meson", "test", "-C", BUILD, "--no-rebuild", "--list"], check=True, capture_output=True,
+                            text=True).stdout
+    names = {line.rsplit(" / ", 1)[-1] for line in listed.splitlines()}
+    begin = "meson test -C build "
+    told = {name for command in commands() if command.startswith(begin) for name in command.removeprefix(begin).split()}
+    assert told and told <= names, told - names
+
+
+@case
 def a_run_of_a_comparison_may_follow_another(weft):
     """Rounds of compare.py and of figures.py train one config again."""
     def load(name):

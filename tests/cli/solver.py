@@ -154,7 +154,7 @@ def many_questions():
 def solver_stays_for_a_plan_and_is_told_what_changed(weft):
     solver = real_solver(weft)
     body = f"echo $$ >>started\ntee -a questions | '{solver}'\n"
-    said = plan(weft, script(weft, "solve", body), time_limit="20s", **many_questions())
+    said = plan(weft, script(weft, "solve", body), time_limit="1min", work_limit="1G", **many_questions())
     assert "solver failed" not in said["solver_stop"], said["solver_stop"]
     with open(weft.path("started"), encoding="utf-8") as file:
         pids = [int(line) for line in file]
@@ -169,7 +169,7 @@ def solver_stays_for_a_plan_and_is_told_what_changed(weft):
 def solver_that_answers_but_once(weft):
     """It is started again for every question, and the plan is as good."""
     body = f"echo $$ >>started\n{ONE} '{real_solver(weft)}'\n"
-    said = plan(weft, script(weft, "solve", body), time_limit="20s", **many_questions())
+    said = plan(weft, script(weft, "solve", body), time_limit="1min", work_limit="1G", **many_questions())
     assert "solver failed" not in said["solver_stop"], said["solver_stop"]
     with open(weft.path("started"), encoding="utf-8") as file:
         pids = [int(line) for line in file]

@@ -1,6 +1,7 @@
 """A test program that speaks TAP. Cases are functions; an exception is a failure, and a Skip has a reason."""
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,15 @@ class Skip(Exception):
 def case(function):
     CASES.append(function)
     return function
+
+
+def some(cases, usual):
+    """All cases in `make check-all`; otherwise `usual` of them, drawn by the seed of the tree, in their order."""
+    cases = list(cases)
+    if "WEFT_TEST_ALL" in os.environ or usual >= len(cases):
+        return cases
+    drawn = random.Random(os.environ.get("WEFT_TEST_SEED")).sample(range(len(cases)), usual)
+    return [cases[i] for i in sorted(drawn)]
 
 
 class Weft:

@@ -19,7 +19,7 @@ from tap import case, main  # noqa: E402
 
 ALL = "--all" in sys.argv
 EMULATED = os.path.abspath(sys.argv[2])
-STEPS = 20
+STEPS = 20 if ALL or "WEFT_TEST_ALL" in os.environ else 8
 COMPARED = []
 
 # Sizes are odd, so every kernel has partial tiles.
@@ -150,7 +150,8 @@ def own_products_are_near_the_cpus(weft):
 @case
 def a_run_goes_on_from_one_device_to_the_other(weft):
     """A checkpoint of either device resumes on the other, to the same bits."""
-    config = config_of(weft, checkpoint={"every": 10, "keep": 2})
+    half = STEPS // 2
+    config = config_of(weft, checkpoint={"every": half, "keep": 2})
     wanted = trained(weft, config, "plain", False)
     path, env = weft.write("config.json", config), {"WEFT_GEMM": "plain"}
     for first, then in ((EMULATED, weft.program), (weft.program, EMULATED)):
@@ -158,9 +159,9 @@ def a_run_goes_on_from_one_device_to_the_other(weft):
         weft.program = first
         weft.expect(0, "train", path, "--run", f"half-{name}", "--json", env=env, timeout=600)
         saved = weft.path(f"half-{name}/checkpoints")
-        tenth = next(entry for entry in sorted(os.listdir(saved)) if entry.endswith("10"))
+        middle = next(entry for entry in sorted(os.listdir(saved)) if entry.endswith(f"-{half}"))
         weft.program = then
-        out = weft.expect(0, "train", path, "--run", f"rest-{name}", f"--resume={saved}/{tenth}", "--json",
+        out = weft.expect(0, "train", path, "--run", f"rest-{name}", f"--resume={saved}/{middle}", "--json",
                           env=env, timeout=600)
         COMPARED.append(name)
         last = json.loads(out.splitlines()[-1])

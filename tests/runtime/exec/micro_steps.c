@@ -142,7 +142,7 @@ static struct outcome check_cadence(int32_t ranks, int micro_steps, const char *
 RANKS_TEST(micro_steps)
 {
     struct outcome *shared = job_shared(sizeof *shared);
-    for (int32_t ranks = 2; ranks <= TEST_CASES(4, 3); ranks++) {
+    for (int32_t ranks = 2; ranks <= TEST_CASES_OF(4, 3, 3); ranks++) {
         struct outcome one = check_cadence(ranks, 1, "auto", shared);
         double most = 0;
         for (int micro_steps = 2; micro_steps <= 3; micro_steps++) {

@@ -197,7 +197,8 @@ RANKS_TEST(place)
     int two_tables = 0;
     for (int c = 0; c < CONFIGS; c++) {
         for (int32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
-            if (ranks == 1 + c % MOST_RANKS || TEST_CASES(ranks == 1 + (c + 2) % MOST_RANKS, false))
+            const bool is_second = ranks == 1 + (c + 2) % MOST_RANKS;
+            if (ranks == 1 + c % MOST_RANKS || TEST_CASES_OF(is_second, false, false))
                 two_tables += check_config(c, ranks, shared);
         }
     }

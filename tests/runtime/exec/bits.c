@@ -6,9 +6,9 @@
 #include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
-#define STEPS TEST_CASES_OF(24, 12, 12)
-#define FEW_STEPS TEST_CASES_OF(8, 4, 4)
-#define RANDOM_PLANS (int32_t)TEST_CASES_OF(5, 2, 1)
+#define STEPS        TEST_CASES_OF(24, 12, 12)
+#define FEW_STEPS    TEST_CASES_OF(8, 4, 4)
+#define RANDOM_PLANS (int32_t) TEST_CASES_OF(5, 2, 1)
 
 struct outcome {
     struct weft_hash fingerprint;

@@ -1,4 +1,4 @@
-"""Ranks get cores independent of OpenMP's variables, and threads within a CPU quota. TAP."""
+"""Ranks get cores independent of OpenMP's variables, threads within a CPU quota, and the same bits on any. TAP."""
 import json
 import os
 import signal
@@ -6,7 +6,9 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from configs import tiny
 from processes import finish, long_run
+from saved import parameters
 from tap import Skip, case, main
 
 CORES = sorted(os.sched_getaffinity(0))
@@ -121,6 +123,24 @@ def default_threads_follow_a_cpu_quota(weft):
         told = facts(weft, preexec_fn=join)["cores"]
         assert "a CPU quota gives it the time of 1.50 (" in told, told
         assert f" of {group.parent}): 1 thread by default" in told, told
+
+
+@case
+def threads_change_no_bit(weft):
+    """A head a sample, fewer than threads, and products on both sides of the parts of oneDNN's."""
+    layers = [{"name": "wte", "type": "embedding", "vocab": 256, "positions": 64, "hidden": 64},
+              {"name": "h.{i}", "type": "transformer_block", "repeat": 2, "hidden": 64, "heads": 1, "ffn": 272},
+              {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 64}]
+    flops = {"f32": "50G", "bf16": "50G", "f16": "50G"}
+    for compute, products in (("f32", "auto"), ("f32", "onednn"), ("bf16", "auto"), ("f16", "auto")):
+        found = set()
+        for threads in (1, 2, 3):
+            config = weft.write("threads.json", tiny(
+                cluster__threads=threads, cluster__device__flops=flops, train__precision={"compute": compute},
+                model={"layers": layers}, train__seq_len=64, train__micro_batch=1, train__steps=3))
+            weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q", "-n", "1", env={"WEFT_GEMM": products})
+            found.add(parameters(weft, "run"))
+        assert len(found) == 1, (compute, products, found)
 
 
 main(sys.argv[1])

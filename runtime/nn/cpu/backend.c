@@ -30,11 +30,6 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
     cpu->shift_bytes = shift_bytes;
     cpu->kernels = weft_kernels_best();
     cpu->threads = options->threads;
-#ifdef _OPENMP
-    cpu->whole_heads = true;
-#else
-    cpu->whole_heads = options->threads == 1;
-#endif
     const enum weft_status status =
         weft_gemm_open(options->gemm, options->threads, options->compute, &cpu->gemm, err);
     if (status != WEFT_OK) {
@@ -42,7 +37,7 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
         return status;
     }
     /* "plain" is for proofs, so attention uses plain products too. */
-    if (strcmp(weft_gemm_name(cpu->gemm), "plain") == 0) cpu->whole_heads = false;
+    cpu->whole_heads = strcmp(weft_gemm_name(cpu->gemm), "plain") != 0;
     snprintf(cpu->description, sizeof(cpu->description), "%s, %s kernels",
              weft_gemm_describe(cpu->gemm), cpu->kernels->level);
     *out = &cpu->base;

@@ -15,8 +15,8 @@ struct weft_nn_cpu {
     struct weft_nn base;
     struct weft_gemm *gemm;
     const struct weft_kernels *kernels;
-    int32_t threads;  /* of products and of heads */
-    bool whole_heads; /* true if kernels may do heads of attention: needs threads in this build */
+    int32_t threads;     /* of products and of heads */
+    bool whole_heads;    /* true if kernels may do heads of attention */
     int64_t shift_bytes; /* distance from a work address to its memory */
     char description[384];
 };

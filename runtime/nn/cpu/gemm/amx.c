@@ -422,14 +422,6 @@ static enum weft_status open_tiles(int32_t threads, enum weft_dtype dtype, void 
                          "products on AMX tiles: this CPU has none for bf16, or the system does "
                          "not lend them; \"onednn\" takes what there is");
     }
-#ifndef _OPENMP
-    if (threads > 1) {
-        return weft_fail(err, WEFT_E_ENVIRONMENT,
-                         "products on AMX tiles: this build, without OpenMP, has them for one "
-                         "thread and not for %d; \"onednn\" has them",
-                         (int)threads);
-    }
-#endif
     struct amx *amx = calloc(1, sizeof(*amx));
     if (!amx) return weft_fail_memory(err, "products on AMX tiles");
     amx->threads = threads;

@@ -209,14 +209,6 @@ static enum weft_status open_avx512(int32_t threads, enum weft_dtype dtype, void
         return weft_fail(err, WEFT_E_ENVIRONMENT,
                          "products by AVX-512: this CPU has none; \"onednn\" takes what there is");
     }
-#ifndef _OPENMP
-    if (threads > 1) {
-        return weft_fail(err, WEFT_E_ENVIRONMENT,
-                         "products by AVX-512: this build, without OpenMP, has them for one thread "
-                         "and not for %d; \"onednn\" has them",
-                         (int)threads);
-    }
-#endif
     struct avx512 *avx512 = calloc(1, sizeof(*avx512));
     if (!avx512) return weft_fail_memory(err, "products by AVX-512");
     avx512->threads = threads;

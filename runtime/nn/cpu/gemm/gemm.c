@@ -382,6 +382,11 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
                          known ? "this build has no" : "there is no", name, built);
     }
     WEFT_TRY(check_room(threads, err));
+#ifndef _OPENMP
+    if (threads > 1)
+        weft_log(WEFT_LOG_WARNING, "products take one thread, not %d: this build has no OpenMP",
+                 (int)threads);
+#endif
     struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
     gemm->dtype = dtype;

@@ -7,8 +7,8 @@
  * f32). The last one is oneDNN. Products of 16 bits that it lacks are emulated.
  *
  * "auto" measures the ways on one thread, by that thread's clock, and keeps the fastest. A later
- * way must be 1.3 times as fast. For one way, number of threads and kind of CPU, the same numbers
- * give the same bits at any address. */
+ * way must be 1.3 times as fast. For one way and kind of CPU, the same numbers give the same bits
+ * at any address and on any number of threads. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_GEMM_H
 #define WEFT_RUNTIME_NN_CPU_GEMM_GEMM_H
 

@@ -39,13 +39,18 @@ struct matmul {
     dnnl_memory_t a, b, c;
 };
 
+/* A thread's own part of the state. */
+struct worker {
+    dnnl_stream_t stream;
+    struct matmul matmuls[MATMULS];
+};
+
 struct state {
     bool narrow; /* has products of the 16-bit dtype */
     int32_t threads;
     dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    float *turned; /* [TURNED_ELEMENTS]; NULL if transposing does not pay */
-    struct matmul matmuls[MATMULS];
+    float *turned;           /* [TURNED_ELEMENTS]; NULL if transposing does not pay */
+    struct worker workers[]; /* [threads] */
 };
 
 static void drop_matmul(struct matmul *matmul)
@@ -61,10 +66,13 @@ static void close_state(void *opaque)
 {
     struct state *state = opaque;
     if (!state) return;
-    for (int i = 0; i < MATMULS; i++) {
-        drop_matmul(&state->matmuls[i]);
+    for (int32_t i = 0; i < state->threads; i++) {
+        struct worker *worker = &state->workers[i];
+        for (int j = 0; j < MATMULS; j++) {
+            drop_matmul(&worker->matmuls[j]);
+        }
+        if (worker->stream) dnnl_stream_destroy(worker->stream);
     }
-    if (state->stream) dnnl_stream_destroy(state->stream);
     if (state->engine) dnnl_engine_destroy(state->engine);
     free(state->turned);
     free(state);
@@ -72,15 +80,33 @@ static void close_state(void *opaque)
 
 static bool has_dtype(struct state *state, enum weft_dtype dtype);
 
+/* oneDNN chooses other kernels, and may split sums, for other numbers of threads. So each call has
+ * one, and threads share the parts of a product. OpenMP keeps this number for each calling thread,
+ * and for each thread of a region, so it is set at each use. */
+static void take_one_thread(void)
+{
+    omp_set_num_threads(1);
+}
+
+static bool open_engine(struct state *state)
+{
+    take_one_thread();
+    if (dnnl_engine_create(&state->engine, dnnl_cpu, 0) != dnnl_success) return false;
+    for (int32_t i = 0; i < state->threads; i++) {
+        if (dnnl_stream_create(&state->workers[i].stream, state->engine,
+                               dnnl_stream_default_flags) != dnnl_success)
+            return false;
+    }
+    return true;
+}
+
 static enum weft_status open_state(int32_t threads, enum weft_dtype dtype, void **out,
                                    struct weft_error *err)
 {
-    struct state *state = calloc(1, sizeof(*state));
+    struct state *state = calloc(1, sizeof(*state) + (size_t)threads * sizeof(*state->workers));
     if (!state) return weft_fail_memory(err, "oneDNN");
     state->threads = threads;
-    if (dnnl_engine_create(&state->engine, dnnl_cpu, 0) != dnnl_success ||
-        dnnl_stream_create(&state->stream, state->engine, dnnl_stream_default_flags) !=
-            dnnl_success) {
+    if (!open_engine(state)) {
         close_state(state);
         return weft_fail(err, WEFT_E_ENVIRONMENT, "oneDNN has no engine for this CPU");
     }
@@ -189,19 +215,19 @@ static dnnl_status_t create_matmul(const struct state *state, const struct weft_
 
 /* Finds the primitive for this kind of product, or makes it. The search begins at a place given by
  * the sizes. If all places are taken, it replaces the first one. */
-static dnnl_status_t find_matmul(struct state *state, const struct weft_product *p,
-                                 struct matmul **out)
+static dnnl_status_t find_matmul(const struct state *state, struct worker *worker,
+                                 const struct weft_product *p, struct matmul **out)
 {
     const uint64_t mixed = ((uint64_t)p->m * 31 + (uint64_t)p->n) * 31 + (uint64_t)p->k +
                            7 * p->transpose_a + 13 * p->transpose_b;
     const size_t first = (size_t)(mixed % MATMULS);
     for (size_t i = 0; i < MATMULS; i++) {
-        struct matmul *matmul = &state->matmuls[(first + i) % MATMULS];
+        struct matmul *matmul = &worker->matmuls[(first + i) % MATMULS];
         *out = matmul;
         if (matmul->kind.m == 0) return create_matmul(state, p, matmul);
         if (same_kind(&matmul->kind, p)) return dnnl_success;
     }
-    *out = &state->matmuls[first];
+    *out = &worker->matmuls[first];
     drop_matmul(*out);
     return create_matmul(state, p, *out);
 }
@@ -216,21 +242,21 @@ static void *drop_const(const void *data)
     return same.to;
 }
 
-static enum weft_status run_matmul(struct state *state, const struct weft_product *p,
-                                   struct weft_error *err)
+static dnnl_status_t run_matmul(const struct state *state, struct worker *worker,
+                                const struct weft_product *p)
 {
     struct matmul *matmul = NULL;
-    dnnl_status_t status = find_matmul(state, p, &matmul);
+    dnnl_status_t status = find_matmul(state, worker, p, &matmul);
     if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->a, drop_const(p->a));
     if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->b, drop_const(p->b));
     if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->c, p->c);
     if (status == dnnl_success) {
         const dnnl_exec_arg_t arguments[] = {
             {DNNL_ARG_SRC, matmul->a}, {DNNL_ARG_WEIGHTS, matmul->b}, {DNNL_ARG_DST, matmul->c}};
-        status = dnnl_primitive_execute(matmul->primitive, state->stream, 3, arguments);
+        status = dnnl_primitive_execute(matmul->primitive, worker->stream, 3, arguments);
     }
-    if (status == dnnl_success) status = dnnl_stream_wait(state->stream);
-    return status == dnnl_success ? WEFT_OK : fail_product(p, status, err);
+    if (status == dnnl_success) status = dnnl_stream_wait(worker->stream);
+    return status;
 }
 
 static bool has_dtype(struct state *state, enum weft_dtype dtype)
@@ -252,11 +278,11 @@ static bool has_dtype(struct state *state, enum weft_dtype dtype)
 
 #else
 
-static enum weft_status run_matmul(struct state *state, const struct weft_product *p,
-                                   struct weft_error *err)
+static dnnl_status_t run_matmul(const struct state *state, struct worker *worker,
+                                const struct weft_product *p)
 {
-    (void)state;
-    return fail_product(p, dnnl_unimplemented, err);
+    (void)state, (void)worker, (void)p;
+    return dnnl_unimplemented;
 }
 
 static bool has_dtype(struct state *state, enum weft_dtype dtype)
@@ -268,23 +294,24 @@ static bool has_dtype(struct state *state, enum weft_dtype dtype)
 
 #endif
 
-static enum weft_status run_sgemm(const struct weft_product *p, struct weft_error *err)
+static dnnl_status_t run_sgemm(const struct weft_product *p)
 {
-    const dnnl_status_t status = dnnl_sgemm(
-        p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', p->m, p->n, p->k, p->alpha, p->a,
-        p->a_stride, p->b, p->b_stride, p->accumulate ? 1.0f : 0.0f, p->c, p->c_stride);
-    return status == dnnl_success ? WEFT_OK : fail_product(p, status, err);
+    return dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', p->m, p->n, p->k,
+                      p->alpha, p->a, p->a_stride, p->b, p->b_stride, p->accumulate ? 1.0f : 0.0f,
+                      p->c, p->c_stride);
 }
 
-/* A piece of a product with a and b both stored by k: at most m rows and n columns of c from [i, j]
- * on, and `depth` of k. */
+/* A piece of a product: at most m rows and n columns of c from [i, j] on, and `depth` of k. */
 static struct weft_product piece_of(const struct weft_product *p, int64_t i, int64_t j, int64_t k,
                                     int64_t m, int64_t n, int64_t depth)
 {
     struct weft_product piece = *p;
-    piece.a = (const float *)p->a + k * p->a_stride + i;
-    piece.b = (const float *)p->b + k * p->b_stride + j;
-    piece.c = (float *)p->c + i * p->c_stride + j;
+    const int64_t a_at = p->transpose_a ? k * p->a_stride + i : i * p->a_stride + k;
+    const int64_t b_at = p->transpose_b ? j * p->b_stride + k : k * p->b_stride + j;
+    const int64_t bytes = weft_dtype_bytes(p->dtype), c_bytes = weft_dtype_bytes(p->c_dtype);
+    piece.a = (const char *)p->a + a_at * bytes;
+    piece.b = (const char *)p->b + b_at * bytes;
+    piece.c = (char *)p->c + (i * p->c_stride + j) * c_bytes;
     piece.m = m < p->m - i ? m : p->m - i;
     piece.n = n < p->n - j ? n : p->n - j;
     piece.k = depth < p->k - k ? depth : p->k - k;
@@ -292,17 +319,94 @@ static struct weft_product piece_of(const struct weft_product *p, int64_t i, int
     return piece;
 }
 
-static void turn_b(struct weft_product *p, float *to, int64_t stride)
+/* Parts of a product's rows, or of its columns if there are more. They follow from the shape alone,
+ * so bits do too. They are even in number, for two threads. Smaller ones pack an operand too often:
+ * with 256 rows or columns a product takes up to a fifth longer, with 512 up to a twentieth. */
+static int64_t parts_of(const struct weft_product *p)
 {
-    weft_kernels_best()->turn(p->k, p->n, p->b, p->b_stride, to, stride);
+    enum { LEAST = 256, TWO_PARTS = 1024 };
+    const int64_t longer = p->m > p->n ? p->m : p->n;
+    return longer < LEAST ? 1 : 2 * ((longer + TWO_PARTS - 1) / TWO_PARTS);
+}
+
+/* Rounds up to whole lines of a cache. */
+static int64_t share_of(int64_t size, int64_t parts)
+{
+    enum { LINE = 16 };
+    const int64_t share = (size + parts - 1) / parts;
+    return (share + LINE - 1) / LINE * LINE;
+}
+
+/* Part `i` of `parts`; the last ones may be empty. */
+static struct weft_product part_of(const struct weft_product *p, int64_t i, int64_t parts)
+{
+    const bool rows = p->m > p->n;
+    const int64_t size = rows ? p->m : p->n, share = share_of(size, parts);
+    const int64_t at = i * share < size ? i * share : size;
+    return rows ? piece_of(p, at, 0, 0, share, p->n, p->k)
+                : piece_of(p, 0, at, 0, p->m, share, p->k);
+}
+
+static dnnl_status_t run_part(struct state *state, int32_t thread, const struct weft_product *part)
+{
+    take_one_thread();
+    if (part->m == 0 || part->n == 0) return dnnl_success;
+    return part->dtype == WEFT_F32 ? run_sgemm(part)
+                                   : run_matmul(state, &state->workers[thread], part);
+}
+
+/* A thread takes every `threads`th part. */
+static enum weft_status run_parts(struct state *state, const struct weft_product *p,
+                                  struct weft_error *err)
+{
+    const int64_t parts = parts_of(p);
+    const int32_t threads = state->threads;
+    dnnl_status_t failed = dnnl_success;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1 && parts > 1)
+#endif
+    for (int32_t thread = 0; thread < threads; thread++) {
+        for (int64_t i = thread; i < parts; i += threads) {
+            const struct weft_product part = part_of(p, i, parts);
+            const dnnl_status_t status = run_part(state, thread, &part);
+            if (status == dnnl_success) continue;
+#ifdef _OPENMP
+#pragma omp atomic write
+#endif
+            failed = status;
+        }
+    }
+    return failed == dnnl_success ? WEFT_OK : fail_product(p, failed, err);
+}
+
+/* Transposes [k, n] floats into rows of k. Threads share columns. */
+static void turn_operand(const struct state *state, int64_t k, int64_t n, const float *from,
+                         int64_t from_stride, float *to, int64_t to_stride)
+{
+    const int32_t threads = state->threads;
+    const int64_t share = share_of(n, threads);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
+#endif
+    for (int32_t i = 0; i < threads; i++) {
+        const int64_t at = i * share, left = n - at;
+        if (left > 0)
+            weft_kernels_best()->turn(k, left < share ? left : share, from + at, from_stride,
+                                      to + at * to_stride, to_stride);
+    }
+}
+
+static void turn_b(const struct state *state, struct weft_product *p, float *to, int64_t stride)
+{
+    turn_operand(state, p->k, p->n, p->b, p->b_stride, to, stride);
     p->transpose_b = true;
     p->b = to;
     p->b_stride = stride;
 }
 
-static void turn_a(struct weft_product *p, float *to, int64_t stride)
+static void turn_a(const struct state *state, struct weft_product *p, float *to, int64_t stride)
 {
-    weft_kernels_best()->turn(p->k, p->m, p->a, p->a_stride, to, stride);
+    turn_operand(state, p->k, p->m, p->a, p->a_stride, to, stride);
     p->transpose_a = false;
     p->a = to;
     p->a_stride = stride;
@@ -311,22 +415,21 @@ static void turn_a(struct weft_product *p, float *to, int64_t stride)
 /* Products of gradients by weights have a and b both stored by k, and run in pieces of k. Packing
  * takes a line from each row of a piece. With 2048 rows in different pages a product takes up to a
  * third longer. Transposed operands, with k along rows, are up to a tenth faster. */
-static enum weft_status run_by_k(const struct state *state, const struct weft_product *p,
+static enum weft_status run_by_k(struct state *state, const struct weft_product *p,
                                  struct weft_error *err)
 {
     enum { PIECE = 512, LEAST_TURNED = 256 };
-    const int64_t least = LEAST_TURNED * state->threads; /* one thread transposes */
-    const bool turned = state->turned && p->m >= least && p->n >= least;
+    const bool turned = state->turned && p->m >= LEAST_TURNED && p->n >= LEAST_TURNED;
     const int64_t side = turned ? TURNED_SIDE : INT64_MAX, piece = turned ? TURNED_PIECE : PIECE;
     for (int64_t j = 0; j < p->n; j += side < p->n ? side : p->n) {
         for (int64_t i = 0; i < p->m; i += side < p->m ? side : p->m) {
             for (int64_t k = 0; k < p->k; k += piece) {
                 struct weft_product q = piece_of(p, i, j, k, side, side, piece);
                 if (turned) {
-                    turn_a(&q, state->turned, TURNED_STRIDE);
-                    turn_b(&q, state->turned + TURNED_SIDE * TURNED_STRIDE, TURNED_STRIDE);
+                    turn_a(state, &q, state->turned, TURNED_STRIDE);
+                    turn_b(state, &q, state->turned + TURNED_SIDE * TURNED_STRIDE, TURNED_STRIDE);
                 }
-                WEFT_TRY(run_sgemm(&q, err));
+                WEFT_TRY(run_parts(state, &q, err));
             }
         }
     }
@@ -334,17 +437,16 @@ static enum weft_status run_by_k(const struct state *state, const struct weft_pr
 }
 
 /* Transposes weights that are wider than high, if c has enough rows to repay it. */
-static enum weft_status run_f32(const struct state *state, const struct weft_product *p,
+static enum weft_status run_f32(struct state *state, const struct weft_product *p,
                                 struct weft_error *err)
 {
     enum { LEAST_ROWS = 1024, PAD = TURNED_STRIDE - TURNED_PIECE };
-    if (p->transpose_b) return run_sgemm(p, err);
-    if (p->transpose_a) return run_by_k(state, p, err);
+    if (p->transpose_a && !p->transpose_b) return run_by_k(state, p, err);
     struct weft_product turned = *p;
-    if (state->turned && p->m >= LEAST_ROWS * state->threads && p->n <= p->k &&
+    if (state->turned && !p->transpose_b && p->m >= LEAST_ROWS && p->n <= p->k &&
         p->k <= TURNED_ELEMENTS && p->n * (p->k + PAD) <= TURNED_ELEMENTS)
-        turn_b(&turned, state->turned, p->k + PAD);
-    return run_sgemm(&turned, err);
+        turn_b(state, &turned, state->turned, p->k + PAD);
+    return run_parts(state, &turned, err);
 }
 
 static enum weft_status run_onednn(void *opaque, const struct weft_multiplier_link *next,
@@ -352,10 +454,7 @@ static enum weft_status run_onednn(void *opaque, const struct weft_multiplier_li
 {
     (void)next;
     struct state *state = opaque;
-    /* OpenMP keeps this number for each calling thread, so it is set at each use. */
-    omp_set_num_threads(state->threads);
-    if (p->dtype != WEFT_F32) return run_matmul(state, p, err);
-    return run_f32(state, p, err);
+    return p->dtype == WEFT_F32 ? run_f32(state, p, err) : run_parts(state, p, err);
 }
 
 static bool covers_product(const void *opaque, const struct weft_product *product)

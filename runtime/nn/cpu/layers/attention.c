@@ -149,16 +149,13 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
     return WEFT_OK;
 }
 
-/* True if kernels do whole heads, in forward and backward alike. Shared heads follow from the shape
- * alone. Others are products if some threads would idle, and then all threads share them. */
+/* True if kernels do whole heads, in forward and backward alike. It follows from the shape alone,
+ * so threads change no bit. */
 static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention)
 {
-    const bool shared = shared_by(attention) > 1;
     return cpu->whole_heads && cpu->kernels->attend && attention->dtype == WEFT_F32 &&
-           attention->probabilities != NULL &&
-           (shared || attention->samples * attention->heads >= cpu->threads) &&
-           attention->seq_len % WEFT_HEAD_SIDE == 0 && attention->size % WEFT_HEAD_SIDE == 0 &&
-           attention->size <= WEFT_HEAD_MOST_SIZE;
+           attention->probabilities != NULL && attention->seq_len % WEFT_HEAD_SIDE == 0 &&
+           attention->size % WEFT_HEAD_SIDE == 0 && attention->size <= WEFT_HEAD_MOST_SIZE;
 }
 
 static struct weft_head whole_head(const struct head *head,

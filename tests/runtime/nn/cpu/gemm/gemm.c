@@ -358,26 +358,118 @@ Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
     }
 }
 
-Test(gemm, threads_give_the_same_bits_every_time)
+/* A product with its operands. */
+struct drawn {
+    struct weft_product product;
+    void *operands[5];         /* a, b, what c begins with, bias, residual */
+    size_t c_bytes, all_bytes; /* of the results: c, its GELU, column sums */
+    char *results;
+};
+
+static void *drawn_numbers(enum weft_dtype dtype, uint64_t stream, int64_t n)
 {
-    enum { M = 190, N = 130, K = 400, RUNS = 6 };
-    for (int library = 0; library < N_NAMES; library++) {
+    float *x = malloc((size_t)n * sizeof(float));
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (float)(weft_rng_u64(23, stream, (uint64_t)i) >> 40) * 0x1p-23f - 1;
+    }
+    if (dtype == WEFT_F32) return x;
+    void *narrow = malloc((size_t)(n * weft_dtype_bytes(dtype)));
+    weft_kernels_best()->narrow(dtype, n, x, narrow);
+    free(x);
+    return narrow;
+}
+
+/* `kind` has the operands' transposition, the finish, and accumulation. */
+static struct drawn draw_product(enum weft_dtype dtype, int kind, const int64_t size[3])
+{
+    const int64_t m = size[0], n = size[1], k = size[2];
+    struct drawn d = {.product = weft_product_dense(kind & 1, kind & 2, m, n, k, dtype)};
+    struct weft_product *p = &d.product;
+    const int64_t sizes[] = {m * k, k * n, m * n, n, m * n};
+    for (int i = 0; i < 5; i++) {
+        d.operands[i] = drawn_numbers(dtype, (uint64_t)i, sizes[i]);
+    }
+    d.c_bytes = (size_t)(m * n * weft_dtype_bytes(dtype));
+    d.all_bytes = 2 * d.c_bytes + (size_t)n * sizeof(float);
+    d.results = calloc(1, d.all_bytes);
+    p->a = d.operands[0];
+    p->b = d.operands[1];
+    p->c = d.results;
+    p->alpha = 0.5f;
+    p->accumulate = kind & 4;
+    if (kind % 3 == 1) {
+        p->finish.bias = d.operands[3];
+        p->finish.residual = kind & 8 ? d.operands[4] : NULL;
+        p->finish.gelu = kind & 8 ? NULL : d.results + d.c_bytes;
+    } else if (kind % 3 == 2 && !p->accumulate) {
+        p->finish.gelu_input = kind & 8 ? d.operands[4] : NULL;
+        p->finish.column_sums = (float *)(void *)(d.results + 2 * d.c_bytes);
+    }
+    return d;
+}
+
+static void free_drawn(struct drawn *d)
+{
+    for (int i = 0; i < 5; i++) {
+        free(d->operands[i]);
+    }
+    free(d->results);
+}
+
+/* Sizes on both sides of a part's, odd ones, and sums so long that a library would share them. */
+static const int64_t drawn_sizes[][3] = {{144, 128, 1136}, {16, 112, 912},   {88, 101, 1857},
+                                         {1, 300, 64},     {257, 66, 770},   {70, 1030, 130},
+                                         {1100, 40, 96},   {320, 272, 1100}, {1040, 300, 300}};
+enum { N_SIZES = sizeof(drawn_sizes) / sizeof(*drawn_sizes), MOST_DRAWN = 2 * N_SIZES };
+
+/* Draws kinds of product for each size, other ones for each dtype. */
+static int draw_products(enum weft_dtype dtype, struct drawn drawn[MOST_DRAWN])
+{
+    int n = 0;
+    for (int i = 0; i < 2 * N_SIZES; i += dtype == WEFT_F32 ? TEST_CASES(1, 3) : 4) {
+        drawn[n++] = draw_product(dtype, (5 * i + 3 * (int)dtype) % 16, drawn_sizes[i / 2]);
+    }
+    return n;
+}
+
+/* Runs each product on one thread, keeps the results, and compares those of other threads. */
+static void check_threads(const char *name, enum weft_dtype dtype, struct drawn drawn[], int n)
+{
+    static const int32_t threads[] = {1, 2, 3, 4, 8, 16};
+    char *right[MOST_DRAWN] = {NULL};
+    for (int t = 0; t < 6; t++) {
         struct weft_gemm *gemm = NULL;
         struct weft_error err = {0};
-        if (weft_gemm_open(names[library], 2, WEFT_F32, &gemm, &err) != WEFT_OK) continue;
-        struct gemm_matrices x;
-        x.a = matrix(&x, 0, M * K, 0);
-        x.b = matrix(&x, 1, K * N, 0);
-        x.c = matrix(&x, 2, RUNS * M * N, 0);
-        for (int i = 0; i < RUNS; i++) {
-            float *c = x.c + i * M * N;
-            const struct weft_product product =
-                product_of_gemm(false, true, M, N, K, WEFT_F32, x.a, x.b, c);
-            run_gemm(gemm, &product);
-            cr_assert_eq(memcmp(x.c, c, M * N * sizeof(float)), 0, "%s", names[library]);
+        if (weft_gemm_open(name, threads[t], dtype, &gemm, &err) != WEFT_OK) break;
+        for (int i = 0; i < n; i++) {
+            struct drawn *d = &drawn[i];
+            memcpy(d->results, d->operands[2], d->c_bytes);
+            run_gemm(gemm, &d->product);
+            if (t == 0) right[i] = memcpy(malloc(d->all_bytes), d->results, d->all_bytes);
+            cr_assert_eq(memcmp(d->results, right[i], d->all_bytes), 0,
+                         "%s, %s, product %d: %d threads", name, weft_dtype_name(dtype), i,
+                         (int)threads[t]);
         }
-        finish_gemm(&x);
         weft_gemm_close(gemm);
+    }
+    for (int i = 0; i < n; i++) {
+        free(right[i]);
+    }
+}
+
+Test(gemm, any_number_of_threads_gives_the_same_bits)
+{
+    for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+        struct drawn drawn[MOST_DRAWN];
+        const int n = draw_products(dtype, drawn);
+        for (int i = 0; i < N_NAMES; i++) {
+            const char *name = (dtype == WEFT_F32 ? names : narrow_names)[i];
+            const bool slow = strcmp(name, "plain") == 0; /* and without threads */
+            check_threads(name, dtype, drawn, slow ? 1 : n);
+        }
+        for (int i = 0; i < n; i++) {
+            free_drawn(&drawn[i]);
+        }
     }
 }
 

@@ -213,12 +213,17 @@ static void check_formula(const struct weft_nn *nn, const char *library, struct 
     free(output);
 }
 
-static struct weft_nn *open_nn(const char *library, enum weft_dtype dtype)
+static struct weft_nn *open_nn_of(const char *library, enum weft_dtype dtype, int32_t threads)
 {
-    const struct weft_nn_options options = {.threads = 1, .compute = dtype, .gemm = library};
+    const struct weft_nn_options options = {.threads = threads, .compute = dtype, .gemm = library};
     struct weft_nn *nn = NULL;
     struct weft_error err = {0};
     return weft_nn_open("cpu", &options, &nn, &err) == WEFT_OK ? nn : NULL;
+}
+
+static struct weft_nn *open_nn(const char *library, enum weft_dtype dtype)
+{
+    return open_nn_of(library, dtype, 1);
 }
 
 static bool same_results_of_heads(const struct grouped *a, const struct grouped *b)
@@ -228,8 +233,7 @@ static bool same_results_of_heads(const struct grouped *a, const struct grouped 
            memcmp(a->d_qkv, b->d_qkv, (size_t)(a->rows * a->stride * bytes)) == 0;
 }
 
-/* Shared heads have the same bits for any number of threads and at any kernel level. The products
- * were opened for one thread: some libraries have other bits for more. */
+/* Shared heads have the same bits at any kernel level. */
 static void check_same_bits(const char *library, const struct grouped *right)
 {
     const struct weft_kernels *level;
@@ -292,6 +296,56 @@ Test(attention, of_shared_heads_takes_whole_heads)
 Test(attention, of_shared_heads_has_several_stripes)
 {
     check_saved((struct shape){1, 520, 2, 1, 4}, true);
+}
+
+/* Runs attention on one thread and then on more. `library` may be missing. */
+static void check_threads(const char *library, enum weft_dtype dtype, struct shape shape,
+                          bool again)
+{
+    static const int32_t threads[] = {1, 2, 3, 4, 8, 16};
+    struct grouped g = grouped_of(shape, again, dtype);
+    const size_t bytes = (size_t)weft_dtype_bytes(dtype);
+    const size_t n = (size_t)(g.rows * g.width) * bytes, n_d = (size_t)(g.rows * g.stride) * bytes;
+    char *right = malloc(n + n_d);
+    struct weft_nn *nn = open_nn(library, dtype);
+    struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
+    for (int t = 0; t < 6 && nn != NULL; t++) {
+        struct weft_gemm *gemm = NULL;
+        struct weft_error err = {0};
+        cr_assert_eq(weft_gemm_open(library, threads[t], dtype, &gemm, &err), WEFT_OK);
+        weft_gemm_close(cpu->gemm);
+        cpu->gemm = gemm;
+        cpu->threads = threads[t];
+        run_grouped(nn, &g);
+        if (t == 0) {
+            memcpy(right, g.output, n);
+            memcpy(right + n, g.d_qkv, n_d);
+        }
+        cr_assert(memcmp(right, g.output, n) == 0 && memcmp(right + n, g.d_qkv, n_d) == 0,
+                  "%s, %s, sequence %d: %d threads", library, weft_dtype_name(dtype),
+                  (int)shape.seq_len, (int)threads[t]);
+    }
+    free(right);
+    grouped_free(&g);
+    weft_nn_close(nn);
+}
+
+/* One whole head, fewer of them than threads, stripes of products, shared heads, odd sizes. */
+Test(attention, has_the_same_bits_on_any_number_of_threads)
+{
+    static const char *const libraries[] = {"onednn", "amx", "amx-bf16x3", "avx512"};
+    static const struct shape shapes[] = {{1, 64, 1, 1, 64},
+                                          {1, 64, 3, 3, 64},
+                                          {1, 64, 4, 2, 64},
+                                          {2, 67, 2, 1, 32},
+                                          {1, 272, 1, 1, 8}};
+    for (int i = 0; i < 4 * WEFT_DTYPE_COUNT; i++) {
+        for (int s = 0; s < 5; s++) {
+            if (TEST_CASES(true, s == i % 5))
+                check_threads(libraries[i % 4], (enum weft_dtype)(i / 4), shapes[s], (i + s) % 2);
+        }
+    }
+    check_threads("plain", WEFT_F32, shapes[1], false);
 }
 
 /* Rows from one on, as after those in a cache. */

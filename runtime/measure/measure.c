@@ -109,7 +109,7 @@ static enum weft_status list_layers(struct weft_measuring *m, struct weft_error 
         struct weft_layer_work work;
         WEFT_TRY(weft_layer_work(&config->model->layers[l], &batch, &work, err));
         for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
-            if (config->recomputes == NULL || !work.splits[level].possible) continue;
+            if (!work.splits[level].possible) continue;
             times->levels[level] = (struct weft_level_times){1, 1};
             times->recomputes |= 1 << level;
         }
@@ -212,7 +212,7 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
 {
     struct weft_profile *profile = &m->profile;
     struct measure_benches *benches = &m->benches;
-    size_t n_rows = (size_t)weft_measure_rows(m->options.config, profile);
+    size_t n_rows = (size_t)weft_measure_rows(profile);
     struct measure_rehearsal rehearsal = {
         .layers = weft_pool_array(&profile->pool, n_rows, sizeof *rehearsal.layers)};
     if (profile->network.n_hosts > 0)

@@ -60,12 +60,10 @@ struct measure_rehearsal {
     struct weft_rates rates; /* 0 if not requested */
 };
 
-/* Rows of a rehearsal: the keys of the profile, at each level of recomputation if the config allows
- * any. */
-static inline int32_t weft_measure_rows(const struct weft_config *config,
-                                        const struct weft_profile *profile)
+/* Rows of a rehearsal: the keys of the profile at each level of recomputation. */
+static inline int32_t weft_measure_rows(const struct weft_profile *profile)
 {
-    return profile->n_layers * (config->recomputes == NULL ? 1 : WEFT_RECOMPUTE_COUNT);
+    return profile->n_layers * WEFT_RECOMPUTE_COUNT;
 }
 
 /* Replaces each value by the maximum over ranks; every rank must call it. */

@@ -23,7 +23,7 @@ enum { RUN_BYTES = 2 << 20 };
 
 /* Values of one step: two times for each row of the slowest rank, then two for each row of this
  * rank, then these. A row is a layer key at a level of recomputation: number level * n_keys + key.
- * Without recomputation rows are keys. */
+ */
 enum {
     VALUE_UPDATE,
     VALUE_NORM,
@@ -158,7 +158,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     WEFT_TRY(lower_plan(r, err));
     if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));
     WEFT_TRY(allocate_times(r, err));
-    r->n_rows = weft_measure_rows(o->config, r->profile);
+    r->n_rows = weft_measure_rows(r->profile);
     r->n_values = 4 * r->n_rows + OTHER_VALUES;
     r->layer_row = calloc((size_t)model->n_layers, sizeof *r->layer_row);
     r->row_layers = calloc((size_t)r->n_rows, sizeof *r->row_layers);
@@ -429,6 +429,24 @@ static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_re
     return WEFT_OK;
 }
 
+/* A forward takes the same time at all levels of a key, so each gets the mean over their layers. */
+static void pool_forwards(const struct rehearsal *r, struct measure_layer *layers)
+{
+    const int32_t n_keys = r->profile->n_layers;
+    for (int32_t key = 0; key < n_keys; key++) {
+        int64_t sum_ns = 0, mean_ns = 0, n = 0;
+        for (int32_t row = key; row < r->n_rows; row += n_keys) {
+            sum_ns += layers[row].forward_ns * r->row_layers[row];
+            mean_ns += layers[row].mean_forward_ns * r->row_layers[row];
+            n += r->row_layers[row];
+        }
+        for (int32_t row = key; row < r->n_rows && n > 0; row += n_keys) {
+            layers[row].forward_ns = sum_ns / n;
+            layers[row].mean_forward_ns = mean_ns / n;
+        }
+    }
+}
+
 /* Writes each rank's compute of a step, from the own times of this rank's rows. */
 static enum weft_status share_compute(const struct rehearsal *r, const int64_t *own,
                                       int64_t *compute_ns, struct weft_error *err)
@@ -462,6 +480,7 @@ static enum weft_status finish_rehearsal(struct rehearsal *r, struct measure_reh
                                                 .mean_forward_ns = own[2 * k],
                                                 .mean_backward_ns = own[2 * k + 1]};
     }
+    pool_forwards(r, out->layers);
     if (status == WEFT_OK) status = fill_unseen(r, out, err);
     out->update_ns = others[VALUE_UPDATE];
     out->norm_ns = others[VALUE_NORM];

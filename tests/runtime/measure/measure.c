@@ -34,6 +34,21 @@ static void check_curve(const struct weft_curve *curve, int64_t most, const char
           (long long)curve->x[curve->n - 1]);
 }
 
+/* Times of each level that the layer can have, also for a config without recomputation. */
+static void check_levels(const struct weft_layer *layer, const struct weft_batch *batch,
+                         const struct weft_layer_times *times)
+{
+    struct weft_layer_work work;
+    OK(weft_layer_work(layer, batch, &work, &err));
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        const struct weft_level_times *at = weft_layer_times_at(times, (enum weft_recompute)level);
+        CHECK((at != NULL) == work.splits[level].possible, "%s: %s", layer->name,
+              weft_recompute_names[level]);
+        CHECK(at == NULL || (at->forward_ns > 1 && at->backward_ns > 1), "%s: %s takes no time",
+              layer->name, weft_recompute_names[level]);
+    }
+}
+
 static void check_profile(const struct weft_config *config, const struct weft_profile *profile)
 {
     struct weft_batch batch = weft_config_batch(config);
@@ -45,6 +60,7 @@ static void check_profile(const struct weft_config *config, const struct weft_pr
         const struct weft_layer_times *times = weft_profile_layer(profile, key);
         CHECK(times != NULL && times->forward_ns > 0 && times->backward_ns > 0, "no times of %s",
               key);
+        check_levels(&config->model->layers[l], &batch, times);
     }
     weft_pool_finish(&pool);
     /* All parameters of these small models may be one unit. */

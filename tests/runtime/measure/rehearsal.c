@@ -16,7 +16,7 @@ struct task {
     int32_t rounds;
     bool contention;
     struct measure_rehearsal found; /* of rank 0 */
-    struct measure_layer layers[MOST_KEYS];
+    struct measure_layer layers[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
     int32_t first_rounds, last_rounds;
 };
 
@@ -65,7 +65,7 @@ static int rehearse(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_measure_options options = {
         .config = task->job->config, .rounds = task->rounds, .contention = task->contention};
     struct measure_rehearsal found = {0};
-    struct measure_layer layers[MOST_KEYS];
+    struct measure_layer layers[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
     struct measure_rehearsals *both = NULL;
     struct weft_error why = {0};
     int32_t done = 0, rounds = 0;

@@ -100,7 +100,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
         .outer = weft_config_outer(config),
-        .base_bytes = profile->base_bytes,
+        .base_bytes = weft_profile_base_of(profile, variant->batch.samples),
         .staging_bytes = profile->staging_bytes * count_communicators(config),
         .profile = profile,
         .state_keeps = keeps,

@@ -49,6 +49,16 @@ int32_t weft_config_splits(const struct weft_config *config, int64_t out[WEFT_MO
     return k;
 }
 
+bool weft_config_open_split(struct weft_config *config)
+{
+    struct weft_train *train = &config->train;
+    if (train->asked.micro_batch == 0 || train->asked.grad_accum > 1 || config->split_given)
+        return false;
+    train->batch = train->micro_batch * train->grad_accum * config->cluster.ranks;
+    train->asked.micro_batch = train->asked.grad_accum = 0;
+    return true;
+}
+
 void weft_config_settle(struct weft_config *config, int64_t micro_batch)
 {
     struct weft_train *train = &config->train;

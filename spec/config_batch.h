@@ -35,6 +35,9 @@ enum { WEFT_MOST_MICRO_BATCH = 1048576, WEFT_MOST_MICRO_STEPS = 1024, WEFT_MOST_
  * train.micro_batch is auto. Those of several micro-steps need an f32 reduction. If there are more
  * than WEFT_MOST_SPLITS divisors, these spread evenly from the least to the largest. */
 int32_t weft_config_splits(const struct weft_config *config, int64_t out[WEFT_MOST_SPLITS]);
+/* Leaves the split of the same batch open. False, and no change, if the config has several
+ * micro-steps, or an override names the split. */
+bool weft_config_open_split(struct weft_config *config);
 /* Makes one of these micro-batches the split of the config; the hash stays. */
 void weft_config_settle(struct weft_config *config, int64_t micro_batch);
 /* Plans only a checkpoint's micro-batch, and its rounds of `group` micro-steps, from now on, as far

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/machine/cores.h"
 #include "cli/job/hosts.h"
 #include "cli/process/load.h"
@@ -17,6 +18,7 @@
 #include "offload/disk.h"
 #include "runtime/comm/comm.h"
 #include "runtime/launch/launch.h"
+#include "spec/config_batch.h"
 
 enum { DESCRIPTION, RESULT, ERRORS, REACH, N_FILES };
 static const char *const file_names[N_FILES] = {"WEFT_JOB_FD", "WEFT_RESULT_FD", "WEFT_ERROR_FD",
@@ -275,14 +277,18 @@ static enum weft_status run_profile(const struct weft_job *job, struct weft_prof
     return status;
 }
 
-enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
-                                  struct weft_watch *watch, struct weft_profile **out,
-                                  struct weft_error *err)
+/* Measures one split of the batch, with the load meanwhile. */
+static enum weft_status profile_split(const struct weft_config *config, int64_t micro_batch,
+                                      bool contention, struct weft_watch *watch,
+                                      struct weft_profile **out, struct weft_error *err)
 {
-    const struct weft_job job = {
-        .kind = WEFT_JOB_PROFILE, .config = config, .contention = contention, .watch = watch};
+    struct weft_config split = *config;
     struct weft_load before, spent = {0};
     struct weft_profile *profile = NULL;
+    const struct weft_job job = {
+        .kind = WEFT_JOB_PROFILE, .config = &split, .contention = contention, .watch = watch};
+    weft_config_settle(&split, micro_batch);
+    split.train.asked.micro_batch = micro_batch;
     weft_load_read(&before);
     WEFT_TRY(run_profile(&job, &profile, err));
     weft_load_spend(&before, &spent);
@@ -290,8 +296,72 @@ enum weft_status weft_job_profile(const struct weft_config *config, bool content
     profile->origin.busy_millicores =
         (int64_t)(1000 * (weft_load_of_others(&spent) + weft_load_stolen(&spent)));
     /* Writes and reads the profile again, so its hash covers the load. */
-    enum weft_status status = weft_profile_with_base(profile, profile->base_bytes, out, err);
+    enum weft_status status = weft_profile_of_split(profile, micro_batch, out, err);
     weft_profile_destroy(profile);
+    return status;
+}
+
+/* Measures one more split, and joins it with the profile so far, which is NULL before the first
+ * one. */
+static enum weft_status add_split(const struct weft_config *config, int64_t micro_batch,
+                                  bool contention, struct weft_watch *watch,
+                                  struct weft_profile **profile, struct weft_error *err)
+{
+    struct weft_profile *measured = NULL, *joined = NULL;
+    WEFT_TRY(profile_split(config, micro_batch, contention, watch, &measured, err));
+    if (*profile == NULL) {
+        *profile = measured;
+        return WEFT_OK;
+    }
+    enum weft_status status = weft_profile_join(*profile, measured, &joined, err);
+    weft_profile_destroy(measured);
+    if (status != WEFT_OK) return status;
+    weft_profile_destroy(*profile);
+    *profile = joined;
+    return WEFT_OK;
+}
+
+enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
+                                  struct weft_watch *watch, struct weft_profile **out,
+                                  struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    int64_t splits[WEFT_MOST_SPLITS];
+    const int32_t n = weft_config_splits(config, splits);
+    enum weft_status status = WEFT_OK;
+    for (int32_t i = 0; i < n && status == WEFT_OK; i++)
+        status = add_split(config, splits[i], contention, watch, &profile, err);
+    if (status == WEFT_OK)
+        *out = profile;
+    else
+        weft_profile_destroy(profile);
+    return status;
+}
+
+enum weft_status weft_job_profile_splits(const struct weft_config *config, bool contention,
+                                         int64_t limit_ns, struct weft_watch *watch,
+                                         struct weft_profile **out, int32_t *n_left,
+                                         struct weft_error *err)
+{
+    struct weft_config open = *config;
+    struct weft_profile *profile = NULL;
+    int64_t splits[WEFT_MOST_SPLITS];
+    const int64_t begun_ns = weft_clock_now_ns();
+    *n_left = 0;
+    WEFT_TRY(weft_job_profile(config, contention, watch, &profile, err));
+    const int32_t n = weft_config_open_split(&open) ? weft_config_splits(&open, splits) : 0;
+    enum weft_status status = WEFT_OK;
+    for (int32_t i = 0; i < n && status == WEFT_OK; i++) {
+        if (splits[i] == config->train.micro_batch) continue;
+        if (weft_clock_now_ns() - begun_ns < limit_ns)
+            status = add_split(&open, splits[i], contention, watch, &profile, err);
+        else
+            ++*n_left;
+    }
+    if (status == WEFT_OK)
+        *out = profile;
+    else
+        weft_profile_destroy(profile);
     return status;
 }
 

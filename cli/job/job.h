@@ -75,11 +75,20 @@ WEFT_MUST_USE enum weft_status weft_job_read_result(const struct weft_text *text
                                                     struct weft_train_result *out,
                                                     struct weft_error *err);
 
-/* Profiles a config as `weft profile` does; the caller destroys *out. Without `contention`,
- * WEFT_E_DATA if the config has cluster.contention. */
+/* Profiles a config as `weft profile` does; the caller destroys *out. If the config leaves several
+ * micro-batches open, each is measured by ranks of its own, since base memory is that of a run with
+ * one. Without `contention`, WEFT_E_DATA if the config has cluster.contention. */
 WEFT_MUST_USE enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
                                                 struct weft_watch *watch, struct weft_profile **out,
                                                 struct weft_error *err);
+
+/* The same, and then other splits of the same batch than the config's one, the smallest first,
+ * while less than limit_ns are spent. *n_left: splits that are left out. */
+WEFT_MUST_USE enum weft_status weft_job_profile_splits(const struct weft_config *config,
+                                                       bool contention, int64_t limit_ns,
+                                                       struct weft_watch *watch,
+                                                       struct weft_profile **out, int32_t *n_left,
+                                                       struct weft_error *err);
 
 /* Measures, with a profile of one step, the bytes that a rank holds outside the arena on this
  * machine. */

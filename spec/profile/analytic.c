@@ -478,6 +478,10 @@ static enum weft_status fill_profile(struct figures *figures, const struct weft_
         note_missing(figures, lacks[i].figure, lacks[i].part);
     origins.base = measured == NULL || measured->base_bytes < 0;
     profile->base_bytes = origins.base ? cluster->base_bytes : measured->base_bytes;
+    if (!origins.base) {
+        profile->n_bases = measured->n_bases;
+        profile->bases = measured->bases;
+    }
     profile->staging_bytes = measured == NULL ? 0 : measured->staging_bytes;
     return describe_origins(figures, measured, &origins, profile, err);
 }

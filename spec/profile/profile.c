@@ -51,6 +51,13 @@ static const struct weft_key_table contention_table = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "channel_rate", weft_rates, own, WEFT_RATE_LEAST,
                       WEFT_RATE_ONE, "of a channel while compute is; 1024 is full speed"));
 
+static const struct weft_key_table base_table =
+    WEFT_KEY_TABLE_OPEN("Base memory of runs with one micro-batch.",
+                        WEFT_KEY_RANGE(weft_profile_base, micro_batch, 1, WEFT_JSON_MOST_INTEGER,
+                                       "samples of a rank's micro-step"),
+                        WEFT_KEY_RANGE(weft_profile_base, bytes, 0, WEFT_JSON_MOST_INTEGER,
+                                       "that a rank holds outside the arena"));
+
 #define TEXT_IF(member, text)                                                                      \
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, #member, WEFT_KEY_TEXT, weft_profile, member, text)
 static const char format_name[] = "weft-profile";
@@ -90,6 +97,8 @@ const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
                       WEFT_JSON_MOST_INTEGER, "time in which ranks sum norm, loss and flags"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "base_bytes", weft_profile, base_bytes, 0,
                       WEFT_JSON_MOST_INTEGER, "that a rank holds outside the arena"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "bases", &base_table,
+                     "of several micro-batches; others have base_bytes"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "staging_bytes", weft_profile, staging_bytes,
                       "not in base_bytes: of sums under way, for each lane of the network and "
                       "group of ranks"));
@@ -178,6 +187,21 @@ static enum weft_status read_levels(const struct weft_json_value *value, const c
     return WEFT_OK;
 }
 
+static void write_bases(const struct weft_profile *profile, struct weft_json_writer *writer)
+{
+    if (profile->n_bases == 0) return;
+    weft_json_key(writer, "bases");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < profile->n_bases; i++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "micro_batch", profile->bases[i].micro_batch);
+        weft_json_put_integer(writer, "bytes", profile->bases[i].bytes);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
 /* Writes a profile. The hash covers the form without the program's version (NULL), so equal times
  * have equal hashes from any version. */
 static void write_profile(const struct weft_profile *profile, const char *program,
@@ -231,6 +255,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
     weft_profile_network_write(&profile->network, &writer);
     if (profile->agree_ns >= 0) weft_json_put_integer(&writer, "agree_ns", profile->agree_ns);
     if (profile->base_bytes >= 0) weft_json_put_integer(&writer, "base_bytes", profile->base_bytes);
+    write_bases(profile, &writer);
     if (profile->staging_bytes > 0)
         weft_json_put_integer(&writer, "staging_bytes", profile->staging_bytes);
     weft_json_end_object(&writer);
@@ -352,6 +377,29 @@ static enum weft_status read_rates(const struct weft_json_value *root, const cha
     return WEFT_OK;
 }
 
+static enum weft_status read_bases(const struct weft_json_value *root, const char *source,
+                                   struct weft_profile *profile, struct weft_error *err)
+{
+    const struct weft_json_value *list;
+    if (weft_json_member(root, "bases") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(root, source, "bases", WEFT_JSON_ARRAY, &list, err));
+    profile->bases = weft_pool_array(&profile->pool, weft_json_count(list), sizeof *profile->bases);
+    if (profile->bases == NULL) return weft_fail_memory(err, "a profile");
+    for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
+         value = weft_json_next(value)) {
+        char where[512];
+        struct weft_profile_base *base = &profile->bases[profile->n_bases];
+        snprintf(where, sizeof where, "%s: bases[%d]", source, profile->n_bases);
+        WEFT_TRY(weft_keys_read(&base_table, value, where, &profile->pool, base, err));
+        for (int32_t i = 0; i < profile->n_bases; i++)
+            if (profile->bases[i].micro_batch == base->micro_batch)
+                return weft_fail(err, WEFT_E_DATA, "%s: micro_batch %lld is there twice", where,
+                                 (long long)base->micro_batch);
+        profile->n_bases++;
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status read_profile(const struct weft_json_value *root, const char *source,
                                      struct weft_profile *profile, struct weft_error *err)
 {
@@ -366,6 +414,7 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
     WEFT_TRY(weft_keys_read(&weft_profile_keys, root, source, pool, profile, err));
     WEFT_TRY(weft_profile_origin_read(root, source, pool, &profile->origin, err));
     WEFT_TRY(read_layers(root, source, profile, err));
+    WEFT_TRY(read_bases(root, source, profile, err));
     WEFT_TRY(weft_json_need(root, source, "collectives", WEFT_JSON_OBJECT, &collectives, err));
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
         WEFT_TRY(weft_curve_read(collectives, source, collective_names[kind], "bytes", pool,
@@ -404,20 +453,45 @@ done:
     return status;
 }
 
-enum weft_status weft_profile_with_base(const struct weft_profile *profile, int64_t base_bytes,
-                                        struct weft_profile **out, struct weft_error *err)
+/* Writes the profile and reads it again, which gives it its hash. */
+static enum weft_status copy_profile(const struct weft_profile *profile, struct weft_profile **out,
+                                     struct weft_error *err)
 {
-    struct weft_profile other = *profile;
     struct weft_text text;
     weft_text_init(&text);
-    other.base_bytes = base_bytes;
-    weft_profile_write(&other, &text);
+    weft_profile_write(profile, &text);
     enum weft_status status =
         weft_text_ok(&text)
             ? weft_profile_parse(weft_text_chars(&text), text.length, "a profile", out, err)
             : weft_fail_memory(err, "a profile");
     weft_text_finish(&text);
     return status;
+}
+
+int64_t weft_profile_base_of(const struct weft_profile *profile, int64_t micro_batch)
+{
+    for (int32_t i = 0; i < profile->n_bases; i++)
+        if (profile->bases[i].micro_batch == micro_batch) return profile->bases[i].bytes;
+    return profile->base_bytes;
+}
+
+enum weft_status weft_profile_with_base(const struct weft_profile *profile, int64_t base_bytes,
+                                        struct weft_profile **out, struct weft_error *err)
+{
+    struct weft_profile other = *profile;
+    other.base_bytes = base_bytes;
+    other.n_bases = 0;
+    return copy_profile(&other, out, err);
+}
+
+enum weft_status weft_profile_of_split(const struct weft_profile *profile, int64_t micro_batch,
+                                       struct weft_profile **out, struct weft_error *err)
+{
+    struct weft_profile other = *profile;
+    struct weft_profile_base base = {micro_batch, profile->base_bytes};
+    other.bases = &base;
+    other.n_bases = profile->base_bytes >= 0;
+    return copy_profile(&other, out, err);
 }
 
 /* Joining */
@@ -468,15 +542,31 @@ static const char *join_products(struct weft_pool *pool, const char *first, cons
     return copy;
 }
 
+/* False without memory. The first profile's base of a micro-batch counts. */
+static bool join_bases(struct weft_pool *pool, const struct weft_profile *first,
+                       const struct weft_profile *second, struct weft_profile *joined)
+{
+    const size_t n = (size_t)first->n_bases + (size_t)second->n_bases;
+    joined->bases = weft_pool_array(pool, n, sizeof *joined->bases);
+    if (joined->bases == NULL) return false;
+    for (int32_t i = 0; i < first->n_bases; i++)
+        joined->bases[i] = first->bases[i];
+    for (int32_t i = 0; i < second->n_bases; i++) {
+        bool is_known = false;
+        for (int32_t k = 0; k < first->n_bases; k++)
+            is_known |= first->bases[k].micro_batch == second->bases[i].micro_batch;
+        if (!is_known) joined->bases[joined->n_bases++] = second->bases[i];
+    }
+    return true;
+}
+
 enum weft_status weft_profile_join(const struct weft_profile *first,
                                    const struct weft_profile *second, struct weft_profile **out,
                                    struct weft_error *err)
 {
     struct weft_profile joined = *first;
     struct weft_pool pool = {0};
-    struct weft_text text;
     const size_t n = (size_t)first->n_layers + (size_t)second->n_layers;
-    weft_text_init(&text);
     joined.layers = weft_pool_array(&pool, n, sizeof *joined.layers);
     joined.products = join_products(&pool, first->products, second->products);
     bool ok = joined.layers != NULL && (joined.products != NULL || first->products == NULL);
@@ -485,14 +575,11 @@ enum weft_status weft_profile_join(const struct weft_profile *first,
     for (int32_t l = 0; l < second->n_layers && ok; l++)
         if (find_times(first, second->layers[l].is_name, second->layers[l].key) == NULL)
             joined.layers[joined.n_layers++] = second->layers[l];
+    ok = ok && join_bases(&pool, first, second, &joined);
     if (second->base_bytes > joined.base_bytes) joined.base_bytes = second->base_bytes;
     if (second->staging_bytes > joined.staging_bytes) joined.staging_bytes = second->staging_bytes;
-    if (ok) weft_profile_write(&joined, &text);
-    enum weft_status status =
-        ok && weft_text_ok(&text)
-            ? weft_profile_parse(weft_text_chars(&text), text.length, "joined profile", out, err)
-            : weft_fail_memory(err, "a profile");
-    weft_text_finish(&text);
+    const enum weft_status status =
+        ok ? copy_profile(&joined, out, err) : weft_fail_memory(err, "a profile");
     weft_pool_finish(&pool);
     return status;
 }

@@ -48,6 +48,11 @@ struct weft_layer_times {
     int64_t forward_scratch_bytes, backward_scratch_bytes;
 };
 
+/* Base memory of runs with one micro-batch. */
+struct weft_profile_base {
+    int64_t micro_batch, bytes;
+};
+
 struct weft_profile {
     struct weft_pool pool;
     const char *source;                /* "analytic" or "measured", and ", emulated link" for one */
@@ -69,8 +74,10 @@ struct weft_profile {
     struct weft_rates rates;
     struct weft_profile_tiers tiers;     /* offload tiers */
     struct weft_profile_network network; /* pairs of hosts, and levels; of equal ranks */
-    int64_t agree_ns;      /* time of summing norm, loss and flags over ranks; -1: not measured */
-    int64_t base_bytes;    /* of a rank, outside the arena; -1: not measured */
+    int64_t agree_ns;   /* time of summing norm, loss and flags over ranks; -1: not measured */
+    int64_t base_bytes; /* of a rank, outside the arena; -1: not measured */
+    int32_t n_bases;    /* micro-batches with a base of their own; others have base_bytes */
+    struct weft_profile_base *bases;
     int64_t staging_bytes; /* of a rank's communicator, outside base_bytes; as much for each lane
                               and group of ranks; 0: none */
     struct weft_hash hash; /* of the written form without the program's version */
@@ -136,14 +143,22 @@ extern const struct weft_key_table weft_profile_keys;
 WEFT_MUST_USE enum weft_status weft_profile_parse(const char *bytes, size_t length,
                                                   const char *source, struct weft_profile **out,
                                                   struct weft_error *err);
-/* Copies the profile with this base. */
+/* Base memory of a run with this micro-batch; -1: not measured. */
+int64_t weft_profile_base_of(const struct weft_profile *profile, int64_t micro_batch);
+/* Copies the profile with this base for all micro-batches. */
 WEFT_MUST_USE enum weft_status weft_profile_with_base(const struct weft_profile *profile,
                                                       int64_t base_bytes, struct weft_profile **out,
                                                       struct weft_error *err);
 void weft_profile_write(const struct weft_profile *profile, struct weft_text *out);
 
+/* Copies the profile with its base as that of one micro-batch. */
+WEFT_MUST_USE enum weft_status weft_profile_of_split(const struct weft_profile *profile,
+                                                     int64_t micro_batch, struct weft_profile **out,
+                                                     struct weft_error *err);
+
 /* Joins two measurements of the same machine with different micro-batches: the times of both, the
- * choices of both, the larger base, and otherwise the first one's parts. */
+ * choices of both, the bases of both, of which the larger one is base_bytes, and otherwise the
+ * first one's parts. */
 WEFT_MUST_USE enum weft_status weft_profile_join(const struct weft_profile *first,
                                                  const struct weft_profile *second,
                                                  struct weft_profile **out, struct weft_error *err);

@@ -2,6 +2,7 @@
 
 #include "problem/names.h"
 #include "scheduler/digest/digest.h"
+#include "spec/config_recompute.h"
 
 /* Whether `a` is shown instead of `b`. Just-in-time rows take the leanest. All others take the
  * fastest, like `weft plan`; with equal or unknown times, the leanest. */
@@ -134,7 +135,8 @@ enum weft_status weft_estimate_create(struct weft_session *session, uint32_t ask
             .parameters = session->config->model->parameters,
             .ranks_per_node = session->config->cluster.ranks_per_node,
             .limit_bytes = session->config->cluster.memory_limit_bytes,
-            .base_bytes = session->profile->base_bytes,
+            .base_bytes =
+                weft_profile_base_of(session->profile, session->config->train.micro_batch),
             .block_bytes = problem->blocks.least_bytes,
         };
         out->missing = weft_pool_string(&out->pool, weft_text_chars(&missing));

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "scheduler/digest/digest.h"
 #include "spec/config_batch.h"
+#include "spec/config_recompute.h"
 #include "spec/kind.h"
 #include "spec/target.h"
 

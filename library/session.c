@@ -195,7 +195,30 @@ static enum weft_status take_attention(struct weft_session *session, const char 
         source, config->source, source);
 }
 
-/* Takes the plan's limit, attention and variant, which the config must leave open. */
+/* Whether the plan may recompute, although its config does not say so. */
+static bool needs_levels(const struct weft_session *session)
+{
+    const struct weft_problem *problem = session->plan->problem;
+    if (!weft_session_may_recompute(session)) return false;
+    for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++)
+        if (weft_decision_deepest(&problem->decisions[d]) > 0) return true;
+    return false;
+}
+
+/* Stages a variant of the config for the plan, which stays. */
+static enum weft_status stage_for_plan(struct weft_session *session,
+                                       const struct weft_variant *variant, bool levels,
+                                       struct weft_error *err)
+{
+    struct weft_plan *plan = session->plan;
+    session->plan = NULL;
+    const enum weft_status status = levels ? weft_session_open_levels(session, variant, err)
+                                           : weft_session_stage_variant(session, variant, err);
+    session->plan = plan;
+    return status;
+}
+
+/* Takes the plan's limit, attention, levels and variant, which the config must leave open. */
 static enum weft_status take_terms(struct weft_session *session, const char *source,
                                    struct weft_error *err)
 {
@@ -214,11 +237,10 @@ static enum weft_status take_terms(struct weft_session *session, const char *sou
     }
     /* If it is not open, comparing the problems gives the error. */
     (void)weft_variants_find(session->config, plan->problem, &variant);
-    if (!changed && !attends && weft_variant_same(&session->stages.variant, &variant))
+    const bool levels = needs_levels(session);
+    if (!changed && !attends && !levels && weft_variant_same(&session->stages.variant, &variant))
         return WEFT_OK;
-    session->plan = NULL;
-    enum weft_status status = weft_session_stage_variant(session, &variant, err);
-    session->plan = plan;
+    const enum weft_status status = stage_for_plan(session, &variant, levels, err);
     weft_profile_destroy(former);
     return status;
 }

@@ -60,8 +60,24 @@ void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_li
 WEFT_MUST_USE enum weft_status weft_session_start(struct weft_session *session, const char *path,
                                                   struct weft_error *err);
 
-/* After stage: makes the plan of `planner` (NULL: the config's) and its program, and verifies
- * it. */
+/* After stage: lets layers recompute, and stages a variant anew. WEFT_E_DATA if the times of that
+ * are not known; then the session is staged without. */
+WEFT_MUST_USE enum weft_status weft_session_open_levels(struct weft_session *session,
+                                                        const struct weft_variant *variant,
+                                                        struct weft_error *err);
+
+/* Whether the config leaves recomputation open (plan.recompute "if-needed") and it is off so
+ * far. */
+bool weft_session_may_recompute(const struct weft_session *session);
+
+/* weft_session_plan with the levels of recomputation that the config has now. */
+WEFT_MUST_USE enum weft_status weft_session_plan_levels(struct weft_session *session,
+                                                        const char *planner,
+                                                        struct weft_error *err);
+
+/* After stage: makes the plan of `planner` (NULL: the config's) and its program, and verifies it.
+ * If no plan of ilp fits and the config leaves recomputation open, layers recompute, which is
+ * logged with its cost. */
 WEFT_MUST_USE enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
                                                  struct weft_error *err);
 

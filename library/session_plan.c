@@ -465,8 +465,8 @@ static enum weft_status note_alarm(const struct weft_work *work, struct weft_pla
     return WEFT_OK;
 }
 
-enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
-                                   struct weft_error *err)
+enum weft_status weft_session_plan_levels(struct weft_session *session, const char *planner,
+                                          struct weft_error *err)
 {
     const struct weft_plan_options *wanted = &session->config->plan;
     const int64_t time_ns = wanted->time_limit_ns;

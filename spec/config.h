@@ -150,9 +150,6 @@ struct weft_config {
     struct weft_hash hash;
 };
 
-/* Fills the levels of recomputation that each layer can have, with none: plan.recompute "auto". */
-void weft_config_restorable(const struct weft_config *config, uint8_t *levels); /* [n_layers] */
-
 struct weft_config_input {
     const char *bytes; /* JSON; NULL: read the file `source` */
     size_t length;

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "spec/config_parts.h"
+#include "spec/config_recompute.h"
+#include "spec/target.h"
 
 enum { NAME_BYTES = 128, ALL = (1 << WEFT_RECOMPUTE_COUNT) - 1 };
-static const char path[] = "$.plan.recompute";
+static const char path[] = "$.plan.recompute", if_needed[] = "if-needed";
 
 /* The levels that the config asks for by one word. False: it lists layers. */
 static bool read_word(const char *text, int *levels)
@@ -44,10 +46,11 @@ static void find_unknown(const struct weft_config *config, const char *name,
     for (size_t l = 0; l < n; l++)
         names[l] = config->model->layers[l].name;
     const char *near = weft_field_nearest(name, names, n);
-    weft_findings_add(findings, config->source, path,
-                      "\"%s\" is neither auto, none, selective nor whole, and no layer%s%s%s", name,
-                      near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
-                      near != NULL ? "\"?" : "; name layers of the model");
+    weft_findings_add(
+        findings, config->source, path,
+        "\"%s\" is neither if-needed, auto, none, selective nor whole, and no layer%s%s%s", name,
+        near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+        near != NULL ? "\"?" : "; name layers of the model");
 }
 
 /* Gives the layer of that name its levels. */
@@ -80,6 +83,12 @@ static void take_list(struct weft_config *config, uint8_t *levels, struct weft_f
     }
 }
 
+bool weft_config_recomputes_if_needed(const struct weft_config *config)
+{
+    const char *text = config->plan.recompute;
+    return (text == NULL || strcmp(text, if_needed) == 0) && weft_config_target(config)->has_tiers;
+}
+
 void weft_config_restorable(const struct weft_config *config, uint8_t *levels)
 {
     for (int32_t l = 0; l < config->model->n_layers; l++)
@@ -91,7 +100,9 @@ void weft_config_take_recompute(struct weft_config *config, struct weft_findings
     const char *text = config->plan.recompute;
     const int32_t n_layers = config->model->n_layers;
     int asked, some = 0;
-    if (text == NULL || strcmp(text, weft_recompute_names[WEFT_RECOMPUTE_NONE]) == 0) return;
+    if (text == NULL || strcmp(text, if_needed) == 0 ||
+        strcmp(text, weft_recompute_names[WEFT_RECOMPUTE_NONE]) == 0)
+        return;
     uint8_t *levels = weft_pool_array(&config->pool, (size_t)n_layers, sizeof *levels);
     if (levels == NULL) {
         findings->count++;

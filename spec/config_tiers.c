@@ -239,7 +239,8 @@ static void check_target(const struct weft_config *config, const char *source,
                           "is \"%s\", and plans for %s offload nothing: set plan.offload to "
                           "{\"state\": [\"device\"], \"activations\": [\"device\"]}",
                           target->name, target->title);
-    if (recompute != NULL && strcmp(recompute, weft_recompute_names[WEFT_RECOMPUTE_NONE]) != 0)
+    if (recompute != NULL && strcmp(recompute, "if-needed") != 0 &&
+        strcmp(recompute, weft_recompute_names[WEFT_RECOMPUTE_NONE]) != 0)
         weft_findings_add(findings, source, "$.plan.for",
                           "is \"%s\", and plans for %s recompute nothing by themselves: leave "
                           "plan.recompute out",

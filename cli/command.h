@@ -58,6 +58,7 @@ struct weft_cli {
     const char *gap;
     const char *profile;       /* --profile, as given */
     const char *model;         /* --model, as given */
+    const char *cluster;       /* --cluster, as given */
     const char *hf;            /* --hf: the model of a config that Weft makes */
     const char *plan;          /* --plan */
     const char *start;         /* --start, a plan file */
@@ -81,7 +82,8 @@ struct weft_cli {
     const char *tokenizer;                                     /* --tokenizer FILE */
     const char *field;                                         /* --field NAME */
     bool nfc;                                                  /* --nfc */
-    bool all;                                                  /* --all */
+    bool all, list;                                            /* --all, --list */
+    const char *data;                                          /* --data FILE */
     bool raw;                                                  /* --raw */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
     const char *to; /* of sweep: "all"; of export: the target */
@@ -109,13 +111,13 @@ struct weft_command {
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);
 };
 
-extern const struct weft_command weft_command_demo, weft_command_check, weft_command_estimate,
-    weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
-    weft_command_simulate, weft_command_train, weft_command_replay, weft_command_audit,
-    weft_command_sweep, weft_command_best, weft_command_export, weft_command_doctor,
-    weft_command_schema, weft_command_version, weft_command_generate, weft_command_data,
-    weft_command_launch, weft_command_completion, weft_command_man, weft_command_help,
-    weft_command_rank;
+extern const struct weft_command weft_command_demo, weft_command_init, weft_command_check,
+    weft_command_estimate, weft_command_profile, weft_command_plan, weft_command_explain,
+    weft_command_verify, weft_command_simulate, weft_command_train, weft_command_replay,
+    weft_command_audit, weft_command_sweep, weft_command_best, weft_command_export,
+    weft_command_doctor, weft_command_schema, weft_command_version, weft_command_generate,
+    weft_command_data, weft_command_launch, weft_command_completion, weft_command_man,
+    weft_command_help, weft_command_rank;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);
@@ -128,6 +130,12 @@ extern const struct weft_command *const weft_commands[];
 WEFT_MUST_USE enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
                                               const struct weft_command **command,
                                               struct weft_error *err);
+
+/* Copies the command line for a verb that needs no CONFIG: without one, the model of --hf or of
+ * --model makes the config, and is operands[0], for messages. WEFT_E_USAGE if there are both, or
+ * none. */
+WEFT_MUST_USE enum weft_status weft_cli_make_config(const struct weft_cli *cli,
+                                                    struct weft_cli *out, struct weft_error *err);
 
 /* WEFT_E_USAGE if flags change a config that the verb did not get (cli->config is NULL). */
 WEFT_MUST_USE enum weft_status weft_cli_need_config(const struct weft_cli *cli,

@@ -40,9 +40,12 @@ const struct weft_flag weft_flags[] = {
      "distance from the proven bound at which planning ends (plan.gap)"},
     {"--profile", NULL, WEFT_FLAG_TEXT, false, AT(profile), NULL, "FILE",
      "times and base memory that `weft profile` measured (cluster.profile)"},
-    {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE",
+    {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE|NAME",
      "the model: a file of layers, or Hugging Face's config.json, or its folder, of gpt2, llama, "
-     "mistral, mixtral or qwen2"},
+     "mistral, mixtral or qwen2, or a shipped one by its name, such as gpt2-xl"},
+    {"--cluster", NULL, WEFT_FLAG_TEXT, false, AT(cluster), NULL, "FILE|NAME",
+     "the machines: a file like the config's section `cluster`, or a shipped one by its name, such "
+     "as h100-8"},
     {"--hf", NULL, WEFT_FLAG_TEXT, false, AT(hf), NULL, "FILE",
      "Hugging Face's config.json, or its folder, instead of CONFIG: 1 x 2048 tokens a rank, bf16, "
      "AdamW; --set "
@@ -114,6 +117,10 @@ const struct weft_flag weft_flags[] = {
      "keep the limit, and compare two-stage, with policies chosen within a part of it, with ilp"},
     {"--measure", NULL, WEFT_FLAG_BOOL, false, AT(measure), NULL, NULL,
      "also train each plan on local ranks"},
+    {"--data", NULL, WEFT_FLAG_TEXT, false, AT(data), NULL, "FILE",
+     "the text, or token file, to train on (train.data)"},
+    {"--list", NULL, WEFT_FLAG_BOOL, false, AT(list), NULL, NULL,
+     "name the configs, models and clusters that come with the program"},
     {"--prompt", NULL, WEFT_FLAG_TEXT, false, AT(prompt), NULL, "TEXT", "the text to continue"},
     {"--tokens", NULL, WEFT_FLAG_TEXT, false, AT(tokens), NULL, "N",
      "how many to sample, 256 unless given"},

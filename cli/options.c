@@ -229,9 +229,27 @@ enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
     return status;
 }
 
+enum weft_status weft_cli_make_config(const struct weft_cli *cli, struct weft_cli *out,
+                                      struct weft_error *err)
+{
+    *out = *cli;
+    if (cli->hf && (cli->n_operands > 0 || cli->model))
+        return weft_fail(err, WEFT_E_USAGE, "--hf %s: takes the place of %s; give one of them",
+                         cli->hf, cli->model ? "--model" : "CONFIG");
+    if (cli->n_operands > 0) return WEFT_OK;
+    if (!cli->hf && !cli->model)
+        return weft_fail(err, WEFT_E_USAGE, "%s needs a CONFIG, or --hf FILE, or --model NAME",
+                         cli->verb);
+    if (!cli->hf) out->hf = cli->model;
+    out->model = NULL;
+    out->operands[out->n_operands++] = out->hf;
+    return WEFT_OK;
+}
+
 enum weft_status weft_cli_need_config(const struct weft_cli *cli, struct weft_error *err)
 {
-    const bool changes = cli->n_overrides > 0 || cli->ranks > 0 || cli->profile || cli->model;
+    const bool changes =
+        cli->n_overrides > 0 || cli->ranks > 0 || cli->profile || cli->model || cli->cluster;
     if (cli->config || !changes) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "%s: flags that change the config need one: give --config CONFIG", cli->verb);

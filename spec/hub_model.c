@@ -568,12 +568,14 @@ enum weft_status weft_hub_model_convert(const char *source, const struct weft_js
     return status;
 }
 
-/* Longest sequence of the model; 0: not known. */
-static int64_t most_positions(const struct weft_json_value *root)
+int64_t weft_hub_model_positions(const struct weft_json_value *root)
 {
     static const char *const keys[] = {"n_positions", "max_position_embeddings"};
+    const struct weft_json_value *layers = weft_json_member(root, "layers");
     const char *type = "";
     int64_t positions = 0;
+    if (layers != NULL && weft_json_first(layers) != NULL)
+        weft_json_integer(weft_json_member(weft_json_first(layers), "positions"), &positions);
     weft_json_string(weft_json_member(root, "model_type"), &type);
     const struct weft_hub_family *family = weft_hub_family_find(type);
     if (family != NULL) positions = family->sizes[WEFT_HUB_POSITIONS].missing;
@@ -596,13 +598,14 @@ enum weft_status weft_hub_model_run(const char *path, struct weft_text *out, str
     weft_text_finish(&file);
     if (status != WEFT_OK) return status;
     const struct weft_json_value *root = weft_json_root(document);
-    const int64_t positions = most_positions(root);
-    const bool is_model = weft_hub_model_is(root);
+    const int64_t positions = weft_hub_model_positions(root);
+    const bool is_model = weft_hub_model_is(root) || (weft_json_member(root, "layers") != NULL &&
+                                                      weft_json_member(root, "version") == NULL);
     weft_json_destroy(document);
     if (!is_model)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: has no \"model_type\": give the config.json of a model of Hugging "
-                         "Face, or a config of Weft without --hf",
+                         "Face, or a model of Weft, or a config of Weft without --hf",
                          path);
     weft_json_writer_init(&writer, out, 0);
     weft_json_begin_object(&writer);

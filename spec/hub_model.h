@@ -39,9 +39,12 @@ WEFT_MUST_USE enum weft_status weft_hub_model_convert(const char *source,
                                                       struct weft_hub_model *out,
                                                       struct weft_error *err);
 
-/* Appends a run's config without its model, for an estimate of the model in this file or folder:
- * one rank, one sample of 2048 tokens or of the model's most positions, bf16, AdamW and clipping.
- * WEFT_E_NO_INPUT, or WEFT_E_DATA for a file without a "model_type". */
+/* Longest sequence of a model of Hugging Face or Weft; 0: not known. */
+int64_t weft_hub_model_positions(const struct weft_json_value *root);
+
+/* Appends a run's config without its model, for a model of Hugging Face or Weft in this file or
+ * folder: one rank, one sample of 2048 tokens or of the model's most positions, bf16, AdamW and
+ * clipping. WEFT_E_NO_INPUT, or WEFT_E_DATA for another file. */
 WEFT_MUST_USE enum weft_status weft_hub_model_run(const char *path, struct weft_text *out,
                                                   struct weft_error *err);
 

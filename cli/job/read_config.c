@@ -49,45 +49,77 @@ static void tell_notes(const struct weft_cli *cli, const struct weft_config *con
     }
 }
 
+/* Adds the overrides of --model and --cluster, which come first, since others change their keys. */
+static enum weft_status name_sections(const struct weft_cli *cli, struct weft_text texts[2],
+                                      const char **overrides, int32_t *n, struct weft_error *err)
+{
+    const struct {
+        const char *flag, *key, *given;
+        enum weft_shipped kind;
+    } sections[] = {{"--model", "model", cli->model, WEFT_SHIPPED_MODELS},
+                    {"--cluster", "cluster", cli->cluster, WEFT_SHIPPED_CLUSTERS}};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        struct weft_text path;
+        if (sections[i].given == NULL) continue;
+        weft_text_init(&path);
+        enum weft_status status =
+            weft_shipped_find(sections[i].kind, sections[i].given, &path, err);
+        if (status == WEFT_OK)
+            status =
+                set_path(sections[i].flag, sections[i].key, weft_text_chars(&path), &texts[i], err);
+        weft_text_finish(&path);
+        WEFT_TRY(status);
+        overrides[(*n)++] = weft_text_chars(&texts[i]);
+    }
+    return WEFT_OK;
+}
+
+/* Finds the config's file. With --hf it is made, and `file` is the model's. */
+static enum weft_status find_config(const struct weft_cli *cli, const char *path,
+                                    struct weft_text *file, struct weft_text *made,
+                                    struct weft_text *model, const char **overrides, int32_t *n,
+                                    struct weft_error *err)
+{
+    enum weft_status status = weft_shipped_find(cli->hf ? WEFT_SHIPPED_MODELS : WEFT_SHIPPED_RUNS,
+                                                cli->hf ? cli->hf : path, file, err);
+    if (status == WEFT_OK && !weft_text_ok(file)) status = weft_fail_memory(err, path);
+    if (status != WEFT_OK || !cli->hf) return status;
+    WEFT_TRY(set_path("--hf", "model", weft_text_chars(file), model, err));
+    overrides[(*n)++] = weft_text_chars(model);
+    return weft_hub_model_run(weft_text_chars(file), made, err);
+}
+
 enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,
                                       struct weft_session *session, struct weft_error *err)
 {
-    const char *overrides[WEFT_CLI_OVERRIDES + 3];
+    enum { HF, FILE_PATH, MADE, PROFILE, MODEL, CLUSTER, N_TEXTS };
+    const char *overrides[WEFT_CLI_OVERRIDES + 5];
+    struct weft_text texts[N_TEXTS];
+    char ranks[64];
     int32_t n = 0;
-    enum weft_status status = WEFT_OK;
-    struct weft_text profile, model, file, made;
-    weft_text_init(&profile);
-    weft_text_init(&model);
-    weft_text_init(&file);
-    weft_text_init(&made);
-    /* Overrides change layers of this model, so it comes first. */
-    if (cli->model || cli->hf) {
-        status = set_path(cli->hf ? "--hf" : "--model", "model", cli->hf ? cli->hf : cli->model,
-                          &model, err);
-        overrides[n++] = weft_text_chars(&model);
-    }
+    for (int i = 0; i < N_TEXTS; i++)
+        weft_text_init(&texts[i]);
+    enum weft_status status =
+        find_config(cli, path, &texts[FILE_PATH], &texts[MADE], &texts[HF], overrides, &n, err);
+    if (status == WEFT_OK) status = name_sections(cli, &texts[MODEL], overrides, &n, err);
     for (int32_t i = 0; i < cli->n_overrides; i++)
         overrides[n++] = cli->overrides[i];
-    char ranks[64];
     if (cli->ranks > 0) {
         snprintf(ranks, sizeof ranks, "cluster.ranks=%lld", (long long)cli->ranks);
         overrides[n++] = ranks;
     }
     if (cli->profile && status == WEFT_OK) {
-        status = set_path("--profile", "cluster.profile", cli->profile, &profile, err);
-        overrides[n++] = weft_text_chars(&profile);
+        status = set_path("--profile", "cluster.profile", cli->profile, &texts[PROFILE], err);
+        overrides[n++] = weft_text_chars(&texts[PROFILE]);
     }
     session->solver = weft_solver_of_process(cli->solver);
     session->watch = cli->watch;
     if (status == WEFT_OK)
-        status =
-            cli->hf ? weft_hub_model_run(cli->hf, &made, err) : weft_shipped_find(path, &file, err);
-    if (status == WEFT_OK && !weft_text_ok(&file)) status = weft_fail_memory(err, path);
-    if (status == WEFT_OK)
         status = weft_config_load(
-            &(struct weft_config_input){.bytes = cli->hf ? weft_text_chars(&made) : NULL,
-                                        .length = made.length,
-                                        .source = cli->hf ? path : weft_text_chars(&file),
+            &(struct weft_config_input){.bytes = cli->hf ? weft_text_chars(&texts[MADE]) : NULL,
+                                        .length = texts[MADE].length,
+                                        .source =
+                                            cli->hf ? path : weft_text_chars(&texts[FILE_PATH]),
                                         .overrides = overrides,
                                         .n_overrides = n,
                                         .kinds = cli->kinds},
@@ -96,10 +128,8 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
         status = weft_config_set_plain(session->config, weft_machine_is_plain(), err);
     if (status == WEFT_OK) tell_notes(cli, session->config);
     if (status == WEFT_OK) status = weft_model_learns(session->config->model, err);
-    weft_text_finish(&made);
-    weft_text_finish(&file);
-    weft_text_finish(&profile);
-    weft_text_finish(&model);
+    for (int i = 0; i < N_TEXTS; i++)
+        weft_text_finish(&texts[i]);
     return status;
 }
 

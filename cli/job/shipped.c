@@ -13,7 +13,14 @@
 enum { PATH_BYTES = 4096, MOST_NAMES = 256, NAME_BYTES = 64 };
 static const char suffix_text[] = ".json";
 
-/* Names of a folder's configs. */
+/* Folder and name of each kind. */
+static const struct {
+    const char *folder, *what;
+} kinds[] = {[WEFT_SHIPPED_RUNS] = {"runs", "config"},
+             [WEFT_SHIPPED_MODELS] = {"models", "model"},
+             [WEFT_SHIPPED_CLUSTERS] = {"clusters", "cluster"}};
+
+/* Names of a folder's files. */
 struct listing {
     char names[MOST_NAMES][NAME_BYTES];
     const char *sorted[MOST_NAMES];
@@ -26,10 +33,10 @@ static bool has_suffix(const char *path)
     return length > end && strcmp(path + length - end, suffix_text) == 0;
 }
 
-/* Finds the folder of shipped configs relative to the program; false if there is none. */
-static bool find_folder(char out[PATH_BYTES])
+/* Finds the folder of shipped files relative to the program; false if there is none. */
+static bool find_folder(enum weft_shipped kind, char out[PATH_BYTES])
 {
-    static const char *const places[] = {"../share/weft/configs/runs", "../../configs/runs"};
+    static const char *const places[] = {"../share/weft/configs", "../../configs"};
     char self[PATH_BYTES];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0) return false;
@@ -38,8 +45,8 @@ static bool find_folder(char out[PATH_BYTES])
     if (slash == NULL) return false;
     *slash = '\0';
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char place[2 * PATH_BYTES];
-        snprintf(place, sizeof place, "%s/%s", self, places[i]);
+        char place[3 * PATH_BYTES];
+        snprintf(place, sizeof place, "%s/%s/%s", self, places[i], kinds[kind].folder);
         char *real = realpath(place, NULL);
         const bool found = real != NULL && strlen(real) < PATH_BYTES;
         if (found) snprintf(out, PATH_BYTES, "%s", real);
@@ -70,34 +77,55 @@ static void list_names(const char *folder, struct listing *listing)
     qsort(listing->sorted, listing->n, sizeof *listing->sorted, compare_names);
 }
 
-static enum weft_status refuse_name(const char *name, const char *folder, struct weft_error *err)
+static void add_names(const struct listing *listing, struct weft_text *out)
 {
+    for (size_t i = 0; i < listing->n; i++)
+        weft_text_addf(out, "%s%s", i > 0 ? ", " : "", listing->sorted[i]);
+}
+
+static enum weft_status refuse_name(enum weft_shipped kind, const char *name, const char *folder,
+                                    struct weft_error *err)
+{
+    const char *what = kinds[kind].what;
     struct listing *listing = calloc(1, sizeof *listing);
     struct weft_text names;
     if (listing == NULL) return weft_fail_memory(err, "a list of configs");
     weft_text_init(&names);
     if (folder != NULL) list_names(folder, listing);
-    for (size_t i = 0; i < listing->n; i++)
-        weft_text_addf(&names, "%s%s", i > 0 ? ", " : "", listing->sorted[i]);
+    add_names(listing, &names);
     const char *near = weft_field_nearest(name, listing->sorted, listing->n);
     enum weft_status status;
     if (listing->n == 0)
         status = weft_fail(err, WEFT_E_NO_INPUT,
-                           "cannot read %s: there is no such file, and no config is shipped with "
+                           "cannot read %s: there is no such file, and no %s is shipped with "
                            "this program",
-                           name);
+                           name, what);
     else
         status = weft_fail(err, WEFT_E_NO_INPUT,
-                           "cannot read %s: there is no such file, and no shipped config of that "
+                           "cannot read %s: there is no such file, and no shipped %s of that "
                            "name%s%s%s; there are: %s",
-                           name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "",
-                           weft_text_chars(&names));
+                           name, what, near ? "; did you mean " : "", near ? near : "",
+                           near ? "?" : "", weft_text_chars(&names));
     weft_text_finish(&names);
     free(listing);
     return status;
 }
 
-enum weft_status weft_shipped_find(const char *path, struct weft_text *out, struct weft_error *err)
+void weft_shipped_list(enum weft_shipped kind, struct weft_text *out)
+{
+    char folder[PATH_BYTES];
+    struct listing *listing = calloc(1, sizeof *listing);
+    if (listing == NULL) {
+        out->failed = true;
+        return;
+    }
+    if (find_folder(kind, folder)) list_names(folder, listing);
+    add_names(listing, out);
+    free(listing);
+}
+
+enum weft_status weft_shipped_find(enum weft_shipped kind, const char *path, struct weft_text *out,
+                                   struct weft_error *err)
 {
     char folder[PATH_BYTES], shipped[2 * PATH_BYTES];
     const bool is_path = strchr(path, '/') != NULL || has_suffix(path) || strcmp(path, "-") == 0 ||
@@ -106,7 +134,7 @@ enum weft_status weft_shipped_find(const char *path, struct weft_text *out, stru
         weft_text_add(out, path);
         return WEFT_OK;
     }
-    const bool any = find_folder(folder);
+    const bool any = find_folder(kind, folder);
     if (any) {
         snprintf(shipped, sizeof shipped, "%s/%s%s", folder, path, suffix_text);
         if (access(shipped, F_OK) == 0) {
@@ -114,5 +142,5 @@ enum weft_status weft_shipped_find(const char *path, struct weft_text *out, stru
             return WEFT_OK;
         }
     }
-    return refuse_name(path, any ? folder : NULL, err);
+    return refuse_name(kind, path, any ? folder : NULL, err);
 }

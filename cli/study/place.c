@@ -14,6 +14,11 @@ void weft_place_add(struct weft_place *place, const char *format, ...)
     va_end(values);
 }
 
+void weft_place_open_levels(const struct weft_session *session, struct weft_place *place)
+{
+    if (weft_session_may_recompute(session)) weft_place_add(place, "plan.recompute=auto");
+}
+
 enum weft_status weft_place_open(const struct weft_cli *cli, const struct weft_place *place,
                                  struct weft_session *session, struct weft_error *err)
 {
@@ -39,10 +44,13 @@ void weft_place_flag(const char **argv, int *n, const char *flag, const char *va
 int weft_place_plan(const struct weft_cli *cli, struct weft_place *place, bool measured,
                     const char *argv[WEFT_PLACE_ARGUMENTS])
 {
-    static const char *const fixed[] = {"weft", "plan", NULL, "--output=-", "--quiet"};
+    static const char *const fixed[] = {"weft", "plan", "--output=-", "--quiet"};
     int n = 0;
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        argv[n++] = fixed[i] == NULL ? cli->operands[0] : fixed[i];
+        argv[n++] = fixed[i];
+    if (cli->hf == NULL) argv[n++] = cli->operands[0];
+    if (cli->hf != NULL) weft_place_flag(argv, &n, "--hf", cli->hf);
+    if (cli->cluster != NULL) weft_place_flag(argv, &n, "--cluster", cli->cluster);
     if (cli->ranks > 0) weft_place_add(place, "cluster.ranks=%lld", (long long)cli->ranks);
     for (int32_t i = 0; i < cli->n_overrides; i++)
         weft_place_flag(argv, &n, "--set", cli->overrides[i]);

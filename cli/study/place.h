@@ -12,7 +12,7 @@ enum {
     WEFT_LIST_BYTES = 256,
     /* Enough for weft_place_plan and 6 further flags with values. */
     WEFT_PLACE_ARGUMENTS =
-        2 * WEFT_CLI_OVERRIDES + 2 * WEFT_CLI_LAYERS + 2 * WEFT_PLACE_SETTINGS + 24
+        2 * WEFT_CLI_OVERRIDES + 2 * WEFT_CLI_LAYERS + 2 * WEFT_PLACE_SETTINGS + 28
 };
 
 /* Settings in order, each "path.key=value". */
@@ -23,6 +23,10 @@ struct weft_place {
 
 /* Adds a setting of at most WEFT_PLACE_BYTES, with its NUL. */
 void weft_place_add(struct weft_place *place, const char *format, ...) WEFT_PRINTF(2, 3);
+
+/* Adds the setting with which a machine is measured: all levels of recomputation, unless the config
+ * names some. */
+void weft_place_open_levels(const struct weft_session *session, struct weft_place *place);
 
 /* weft_cli_read_config at a place. A setting also replaces the flag for its key. */
 WEFT_MUST_USE enum weft_status weft_place_open(const struct weft_cli *cli,

@@ -39,25 +39,23 @@ enum weft_status weft_study_share(const struct weft_text *text, const char *what
     return WEFT_E_SYSTEM;
 }
 
-/* Measures, unless that was done before the sweep was stopped: other times would make other rows.
- */
-static enum weft_status measure_machine(struct weft_study *study, struct weft_text *text,
-                                        struct weft_error *err)
+enum weft_status weft_study_measure_once(const struct weft_cli *cli, struct weft_kept *kept,
+                                         const struct weft_session *session, struct weft_text *text,
+                                         struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
     char machine[256];
     int code = 0;
-    const struct weft_hash key =
-        weft_kept_key(&study->kept, "profile of %s", name_machine(machine));
-    if (weft_kept_find(&study->kept, key, &code, text)) {
-        weft_log(WEFT_LOG_INFO, "sweep: this machine was measured before it was stopped");
+    const struct weft_hash key = weft_kept_key(kept, "profile of %s", name_machine(machine));
+    if (weft_kept_find(kept, key, &code, text)) {
+        weft_log(WEFT_LOG_INFO, "%s: this machine was measured before it was stopped", cli->verb);
         return WEFT_OK;
     }
-    WEFT_TRY(weft_cli_measure(&study->session, &profile, err));
+    WEFT_TRY(weft_cli_measure(session, &profile, err));
     weft_profile_write(profile, text);
     weft_profile_destroy(profile);
     if (!weft_text_ok(text)) return weft_fail_memory(err, "a profile");
-    weft_kept_add(&study->kept, key, 0, text);
+    weft_kept_add(kept, key, 0, text);
     return WEFT_OK;
 }
 
@@ -67,7 +65,8 @@ enum weft_status weft_study_measure(struct weft_study *study, struct weft_error 
     if (!trains && !weft_cli_measures(&study->session)) return WEFT_OK;
     struct weft_text text;
     weft_text_init(&text);
-    enum weft_status status = measure_machine(study, &text, err);
+    enum weft_status status =
+        weft_study_measure_once(study->cli, &study->kept, &study->session, &text, err);
     if (status == WEFT_OK)
         status = weft_study_share(&text, "profile", study->profile, &study->profile_fd, err);
     weft_text_finish(&text);

@@ -108,6 +108,23 @@ WEFT_MUST_USE enum weft_status weft_study_measure(struct weft_study *study, stru
 /* Trains every plan on local ranks. A run that holds more than its limit is only not measured. */
 WEFT_MUST_USE enum weft_status weft_study_run(struct weft_study *study, struct weft_error *err);
 
+/* Measures this machine, unless `kept` has that from before a stop: other times would make other
+ * rows. */
+WEFT_MUST_USE enum weft_status weft_study_measure_once(const struct weft_cli *cli,
+                                                       struct weft_kept *kept,
+                                                       const struct weft_session *session,
+                                                       struct weft_text *text,
+                                                       struct weft_error *err);
+
+/* Opens the results that are kept next to `file`; NULL: none. Their key has all inputs of the
+ * config; of the profile that is its content, which the caller adds, and not its path. */
+void weft_study_keep(const struct weft_cli *cli, struct weft_config *config, const char *file,
+                     struct weft_kept *kept);
+
+/* Fills the error of a stopped study: where its results are, or the flag that keeps them. */
+void weft_study_tell_stop(const struct weft_kept *kept, const char *flag,
+                          const struct weft_error *why, struct weft_error *err);
+
 /* A text in memory that child processes read at `path`. It lives as long as its descriptor. The
  * caller closes *fd, -1 after a failure. */
 WEFT_MUST_USE enum weft_status weft_study_share(const struct weft_text *text, const char *what,

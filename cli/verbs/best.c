@@ -7,10 +7,15 @@
 #include "base/machine/cores.h"
 #include "cli/process/children.h"
 #include "cli/study/sweep.h"
+#include "cli/study/winner.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "problem/variants.h"
+#include "report/study/answer.h"
 #include "report/study/best.h"
+#include "scheduler/digest/digest.h"
+#include "spec/config_recompute.h"
+#include "spec/target.h"
 
 enum {
     MOST_ROWS = WEFT_POLICY_COUNT * WEFT_RECOMPUTE_COUNT * 4 + 1,
@@ -27,8 +32,11 @@ struct choice {
     char profile[WEFT_SHARED_PATH_BYTES]; /* path of the profile measured here; "": none */
     int profile_fd;                       /* -1: none */
     int32_t jobs;
+    struct weft_text measured; /* that profile's text */
+    struct weft_kept kept;     /* of an earlier, stopped run */
     struct weft_best best;
     struct weft_best_row rows[MOST_ROWS];
+    struct weft_text plans[MOST_ROWS]; /* documents of rows with a plan */
     struct weft_child children[WEFT_CHILDREN_MOST];
     struct weft_best_row *planned[WEFT_CHILDREN_MOST]; /* row of each child */
 };
@@ -68,24 +76,20 @@ static enum weft_status stage_rows(struct choice *choice, struct weft_error *err
     return weft_session_stage(&choice->session, NULL, err);
 }
 
-/* Measures this machine if the times need it. Children read the profile. */
+/* Measures this machine if the times need it, with all that the rows may plan. Children read the
+ * profile. */
 static enum weft_status measure_machine(struct choice *choice, struct weft_error *err)
 {
-    struct weft_profile *profile = NULL;
     struct weft_place place = {0};
-    struct weft_text text;
     add_common(choice, &place);
+    weft_place_open_levels(&choice->session, &place);
     weft_session_close(&choice->session);
     WEFT_TRY(weft_place_open(choice->cli, &place, &choice->session, err));
     if (!weft_cli_measures(&choice->session)) return WEFT_OK;
-    WEFT_TRY(weft_cli_measure(&choice->session, &profile, err));
-    weft_text_init(&text);
-    weft_profile_write(profile, &text);
-    weft_profile_destroy(profile);
-    enum weft_status status =
-        weft_study_share(&text, "profile", choice->profile, &choice->profile_fd, err);
-    weft_text_finish(&text);
-    return status;
+    WEFT_TRY(weft_study_measure_once(choice->cli, &choice->kept, &choice->session,
+                                     &choice->measured, err));
+    return weft_study_share(&choice->measured, "profile", choice->profile, &choice->profile_fd,
+                            err);
 }
 
 /* The config names one split, and no flag asks for it: others have the same batch, if their times
@@ -126,8 +130,9 @@ static enum weft_status find_levels(struct choice *choice, int *out, struct weft
     const size_t n = (size_t)config->model->n_layers;
     uint8_t *levels = weft_pool_array(&choice->pool, n, sizeof *levels);
     if (levels == NULL) return weft_fail_memory(err, "levels of recomputation");
+    *out = 1 << WEFT_RECOMPUTE_NONE;
+    if (!weft_config_target(config)->has_tiers) return WEFT_OK;
     weft_config_restorable(config, levels);
-    *out = 0;
     for (size_t l = 0; l < n; l++)
         *out |= levels[l];
     return WEFT_OK;
@@ -160,7 +165,7 @@ static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
                     may_offload(config, way))
                     add_row(choice, weft_policy_name((enum weft_policy)p),
                             weft_recompute_names[level], offloads[way]);
-    add_row(choice, "joint", "auto",
+    add_row(choice, "joint", levels == 1 << WEFT_RECOMPUTE_NONE ? "none" : "auto",
             may_offload(config, 1) || may_offload(config, 2) ? "auto" : "none");
     return WEFT_OK;
 }
@@ -217,6 +222,21 @@ static enum weft_status start_row(struct choice *choice, int32_t child, struct w
     return WEFT_OK;
 }
 
+/* Shows a row as soon as it is known. */
+static void tell_row(const struct choice *choice, const struct weft_best_row *row, int32_t done)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_text_addf(&text, "best: %d of %d: %s, recompute %s, offload %s: ", done,
+                   choice->best.n_rows, row->policy, row->recompute, row->offload);
+    if (row->mark == WEFT_BEST_FITS)
+        weft_answer_step(row->step_ns, 0, row->total_bytes, &text);
+    else
+        weft_text_add(&text, weft_best_mark_name(row->mark));
+    weft_log(WEFT_LOG_INFO, "%s", weft_text_chars(&text));
+    weft_text_finish(&text);
+}
+
 static enum weft_status read_plan(struct choice *choice, struct weft_best_row *row,
                                   const struct weft_text *text, struct weft_error *err)
 {
@@ -225,50 +245,145 @@ static enum weft_status read_plan(struct choice *choice, struct weft_best_row *r
     WEFT_TRY(weft_plan_parse(weft_text_chars(text), text->length, row->policy, &plan, err));
     weft_best_take(row, plan, choice->session.config->train.micro_batch);
     weft_plan_destroy(plan);
+    weft_text_append(&choice->plans[row - choice->rows], weft_text_chars(text), text->length);
     return WEFT_OK;
 }
 
-/* Takes the plan of an ended child, or the reason that there is none. The config is valid, so
- * WEFT_E_DATA means that the combination is not possible. */
-static enum weft_status take_row(struct choice *choice, struct weft_error *err)
+/* The least limit of a row without pages, over all its variants; 0 if it is not known. */
+static int64_t find_least(const struct choice *choice, const struct weft_best_row *row)
+{
+    const struct weft_place place = place_row(choice, row);
+    struct weft_session session = {0};
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    struct weft_error ignored = {0};
+    int64_t least = INT64_MAX;
+    enum weft_status status = weft_place_open(choice->cli, &place, &session, &ignored);
+    if (status == WEFT_OK) status = weft_session_stage(&session, NULL, &ignored);
+    const int32_t n = status == WEFT_OK ? weft_variants_list(session.config, variants) : 0;
+    for (int32_t v = 0; v < n; v++) {
+        if (v > 0 && weft_session_stage_variant(&session, &variants[v], &ignored) != WEFT_OK) break;
+        const int64_t bytes = weft_least_limit(session.stages.problem, 0, NULL);
+        if (bytes >= 0 && bytes < least) least = bytes;
+    }
+    weft_session_close(&session);
+    return least == INT64_MAX ? 0 : least;
+}
+
+/* The config is valid, so WEFT_E_DATA means that the combination has no times, or is not
+ * possible. */
+static enum weft_status take_reason(struct choice *choice, struct weft_best_row *row,
+                                    enum weft_status status, const char *reason,
+                                    struct weft_error *err)
+{
+    row->reason = weft_pool_string(&choice->pool, reason);
+    if (row->reason == NULL) return weft_fail_memory(err, "a reason");
+    if (status == WEFT_E_INFEASIBLE) {
+        row->mark = WEFT_BEST_ABOVE;
+        row->least_bytes = find_least(choice, row);
+    } else {
+        row->mark = strstr(reason, "no time") != NULL ? WEFT_BEST_NO_TIMES : WEFT_BEST_NOT_ALLOWED;
+    }
+    return WEFT_OK;
+}
+
+/* Takes a row's plan, or the reason that there is none. */
+static enum weft_status take_outcome(struct choice *choice, struct weft_best_row *row,
+                                     int exit_code, const struct weft_text *said,
+                                     const char *reason, struct weft_error *err)
+{
+    const enum weft_status status = weft_status_of_exit_code(exit_code);
+    if (exit_code == 0) return read_plan(choice, row, said, err);
+    if (exit_code > 128)
+        return weft_fail(err, WEFT_E_INTERNAL, "%s, recompute %s: its process ended by signal %d",
+                         row->policy, row->recompute, exit_code - 128);
+    if (status == WEFT_E_DATA || status == WEFT_E_INFEASIBLE)
+        return take_reason(choice, row, status, reason, err);
+    return weft_fail(err, status, "%s, recompute %s: %s", row->policy, row->recompute, reason);
+}
+
+/* The key of a row's result: all settings of its place but the profile's path. */
+static struct weft_hash key_row(const struct choice *choice, const struct weft_best_row *row)
+{
+    return weft_kept_key(&choice->kept, "best %s, %s, %s of %d", row->policy, row->recompute,
+                         row->offload, choice->splits);
+}
+
+/* Takes a row's result of an earlier, stopped run. */
+static enum weft_status take_kept(struct choice *choice, struct weft_best_row *row,
+                                  struct weft_error *err)
+{
+    struct weft_text text;
+    int code = 0;
+    weft_text_init(&text);
+    enum weft_status status = WEFT_OK;
+    if (weft_kept_find(&choice->kept, key_row(choice, row), &code, &text))
+        status = take_outcome(choice, row, code, &text, weft_text_chars(&text), err);
+    weft_text_finish(&text);
+    return status;
+}
+
+static void keep_row(struct choice *choice, const struct weft_best_row *row,
+                     const struct weft_child *child)
+{
+    struct weft_text reason;
+    weft_text_init(&reason);
+    weft_text_add(&reason, weft_child_error(child));
+    weft_kept_add(&choice->kept, key_row(choice, row), child->exit_code,
+                  child->exit_code == 0 ? &child->said : &reason);
+    weft_text_finish(&reason);
+}
+
+static enum weft_status take_row(struct choice *choice, int32_t done, struct weft_error *err)
 {
     int32_t ended;
     WEFT_TRY(weft_children_wait(choice->children, choice->jobs, &ended, choice->cli->watch, err));
     struct weft_child *child = &choice->children[ended];
     struct weft_best_row *row = choice->planned[ended];
-    enum weft_status status = weft_status_of_exit_code(child->exit_code);
-    if (child->exit_code == 0) {
-        status = read_plan(choice, row, &child->said, err);
-    } else if (child->exit_code < 128 && (status == WEFT_E_DATA || status == WEFT_E_INFEASIBLE)) {
-        row->reason = weft_pool_string(&choice->pool, weft_child_error(child));
-        status = row->reason != NULL ? WEFT_OK : weft_fail_memory(err, "a reason");
-    } else if (child->exit_code > 128) {
-        status = weft_fail(err, WEFT_E_INTERNAL, "%s, recompute %s: its process ended by signal %d",
-                           row->policy, row->recompute, child->exit_code - 128);
-    } else {
-        status = weft_fail(err, status, "%s, recompute %s: %s", row->policy, row->recompute,
-                           weft_child_error(child));
+    const enum weft_status status =
+        take_outcome(choice, row, child->exit_code, &child->said, weft_child_error(child), err);
+    if (status == WEFT_OK) {
+        keep_row(choice, row, child);
+        tell_row(choice, row, done);
     }
     weft_child_finish(child);
     return status;
 }
 
-/* Plans the joint row first, as it takes longest. */
+/* The next row to plan; NULL: none. The joint row comes first, as it takes longest. */
+static struct weft_best_row *next_row(struct choice *choice, int32_t *begun)
+{
+    const int32_t n = choice->best.n_rows;
+    while (*begun < n) {
+        struct weft_best_row *row = &choice->rows[*begun == 0 ? n - 1 : *begun - 1];
+        (*begun)++;
+        if (row->mark == WEFT_BEST_OPEN) return row;
+    }
+    return NULL;
+}
+
 static enum weft_status plan_rows(struct choice *choice, struct weft_error *err)
 {
     const int32_t n = choice->best.n_rows;
-    int32_t begun = 0;
+    int32_t begun = 0, running = 0, done = 0;
     weft_watch_begin(choice->cli->watch, "best");
-    for (int32_t done = 0; done < n; done++) {
-        weft_watch_count(choice->cli->watch, "plan", done, n);
-        for (int32_t c = 0; c < choice->jobs && begun < n; c++) {
-            if (choice->children[c].pid != 0) continue;
-            WEFT_TRY(start_row(choice, c, &choice->rows[begun == 0 ? n - 1 : begun - 1], err));
-            begun++;
-        }
-        WEFT_TRY(take_row(choice, err));
+    for (int32_t i = 0; i < n; i++) {
+        WEFT_TRY(take_kept(choice, &choice->rows[i], err));
+        done += choice->rows[i].mark != WEFT_BEST_OPEN;
     }
-    return WEFT_OK;
+    if (done > 0) weft_log(WEFT_LOG_INFO, "best: %d of %d rows are of the stopped run", done, n);
+    for (;;) {
+        weft_watch_count(choice->cli->watch, "plan", done, n);
+        for (int32_t c = 0; c < choice->jobs; c++) {
+            if (choice->children[c].pid != 0) continue;
+            struct weft_best_row *row = next_row(choice, &begun);
+            if (row == NULL) break;
+            WEFT_TRY(start_row(choice, c, row, err));
+            running++;
+        }
+        if (running == 0) return WEFT_OK;
+        WEFT_TRY(take_row(choice, ++done, err));
+        running--;
+    }
 }
 
 static enum weft_status plan_all(struct choice *choice, struct weft_error *err)
@@ -282,20 +397,44 @@ static enum weft_status plan_all(struct choice *choice, struct weft_error *err)
     return status;
 }
 
-static enum weft_status print_rows(const struct choice *choice, struct weft_error *err)
+/* The winner with its plan. With -o its files are written. */
+static enum weft_status end_with_winner(struct choice *choice, struct weft_text *out,
+                                        struct weft_error *err)
 {
-    const struct weft_cli *cli = choice->cli;
+    const struct weft_best_row *row = weft_best_fastest(&choice->best);
+    if (row == NULL) return WEFT_OK;
+    struct weft_winner winner = {
+        .cli = choice->cli,
+        .place = place_row(choice, row),
+        .plan = &choice->plans[row - choice->rows],
+        .measured = choice->profile[0] != '\0' ? &choice->measured : NULL,
+    };
+    if (choice->cli->output != NULL) WEFT_TRY(weft_winner_write(&winner, err));
+    weft_winner_tell_next(&winner, out);
+    return WEFT_OK;
+}
+
+static enum weft_status print_rows(struct choice *choice, struct weft_error *err)
+{
+    struct weft_cli cli = *choice->cli;
     struct weft_text out;
-    weft_cli_report_init(cli, cli->output, &out);
-    if (cli->json) {
+    cli.output = NULL; /* a folder */
+    weft_cli_report_init(&cli, NULL, &out);
+    enum weft_status status = WEFT_OK;
+    if (cli.json) {
         struct weft_json_writer writer;
+        struct weft_text ignored;
+        weft_text_init(&ignored);
         weft_json_writer_init(&writer, &out, 2);
         weft_best_json(&choice->best, &writer);
         weft_text_add(&out, "\n");
+        status = end_with_winner(choice, &ignored, err);
+        weft_text_finish(&ignored);
     } else {
         weft_best_table(&choice->best, &out);
+        status = end_with_winner(choice, &out, err);
     }
-    enum weft_status status = weft_cli_emit(cli, &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit(&cli, &out, err);
     weft_text_finish(&out);
     return status;
 }
@@ -303,9 +442,14 @@ static enum weft_status print_rows(const struct choice *choice, struct weft_erro
 static enum weft_status choose_best(struct choice *choice, struct weft_error *err)
 {
     const struct weft_place nowhere = {0};
+    char hash[WEFT_HASH_TEXT_BYTES];
     WEFT_TRY(read_jobs(choice, err));
+    if (choice->cli->output != NULL) WEFT_TRY(weft_winner_check(choice->cli->output, err));
     WEFT_TRY(weft_place_open(choice->cli, &nowhere, &choice->session, err));
+    weft_study_keep(choice->cli, choice->session.config, choice->cli->output, &choice->kept);
     WEFT_TRY(stage_splits(choice, err));
+    choice->kept.base = weft_kept_key(&choice->kept, "profile %s",
+                                      weft_hash_show(choice->session.profile->hash, hash));
     weft_session_tell_inputs(&choice->session, false, choice->profile[0] != '\0');
     choice->best.config = choice->cli->operands[0];
     choice->best.times = choice->session.stages.problem->profile_source;
@@ -314,17 +458,31 @@ static enum weft_status choose_best(struct choice *choice, struct weft_error *er
     WEFT_TRY(list_rows(choice, err));
     WEFT_TRY(plan_all(choice, err));
     WEFT_TRY(print_rows(choice, err));
+    weft_kept_remove(&choice->kept);
     if (weft_best_fastest(&choice->best) != NULL) return WEFT_OK;
     return weft_fail(err, WEFT_E_INFEASIBLE, "no combination has a plan within the limit: %s",
                      choice->rows[choice->best.n_rows - 1].reason);
 }
 
-static enum weft_status run_best(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_best(const struct weft_cli *given, struct weft_error *err)
 {
     static struct choice choice;
-    choice = (struct choice){.cli = cli, .profile_fd = -1};
-    const enum weft_status status = choose_best(&choice, err);
+    struct weft_cli line;
+    struct weft_error why = {0};
+    WEFT_TRY(weft_cli_make_config(given, &line, err));
+    choice = (struct choice){.cli = &line, .profile_fd = -1};
+    weft_text_init(&choice.measured);
+    for (int i = 0; i < MOST_ROWS; i++)
+        weft_text_init(&choice.plans[i]);
+    const enum weft_status status = choose_best(&choice, &why);
+    if (status == WEFT_E_STOPPED)
+        weft_study_tell_stop(&choice.kept, "-o DIR", &why, err);
+    else if (status != WEFT_OK)
+        *err = why;
     if (choice.profile_fd >= 0) close(choice.profile_fd);
+    for (int i = 0; i < MOST_ROWS; i++)
+        weft_text_finish(&choice.plans[i]);
+    weft_text_finish(&choice.measured);
     weft_session_close(&choice.session);
     weft_pool_finish(&choice.pool);
     return status;
@@ -332,7 +490,7 @@ static enum weft_status run_best(const struct weft_cli *cli, struct weft_error *
 
 const struct weft_command weft_command_best = {
     .name = "best",
-    .usage = "CONFIG",
+    .usage = "[CONFIG]",
     .summary = "the best of batch split, policy, recomputation and offloading",
     .details =
         "Plans every combination that a user would try by hand within the memory limit: one "
@@ -348,10 +506,13 @@ const struct weft_command weft_command_best = {
         "plan.work_limit each, since they leave few choices. Plans are made on all cores (--jobs "
         "N:\n"
         "N processes). --json prints the same, with the reason of each row that has no plan.\n"
+        "Without a CONFIG, --hf config.json or --model NAME is the model, on --cluster NAME.\n"
+        "-o DIR writes the best plan with its config, and with --for fsdp2 its export. Rows are\n"
+        "kept in DIR.sweep until then, so that the same command goes on after a stop.\n"
         "Exit 78 if no row has a plan.",
-    .flags = "--set --model --layers --ranks --seed --profile --memory-limit --work-limit "
-             "--time-limit --gap --jobs",
-    .least_operands = 1,
+    .flags = "--set --model --cluster --hf --layers --ranks --seed --profile --memory-limit --for "
+             "--work-limit --time-limit --gap --jobs",
+    .least_operands = 0,
     .most_operands = 1,
     .run = run_best,
 };

@@ -160,7 +160,8 @@ const struct weft_command weft_command_check = {
         "problem: estimate needs no times. A model\nthat can be planned but not trained is told "
         "with the reason. With --json, code is \"ok\",\n\"no_times\", \"planned_only\" or "
         "\"refused\".",
-    .flags = "--print --set --model --layers --ranks --seed --profile --memory-limit --planner "
+    .flags = "--print --set --model --cluster --layers --ranks --seed --profile --memory-limit "
+             "--planner "
              "--work-limit "
              "--time-limit --gap",
     .least_operands = 1,

@@ -92,11 +92,50 @@ static void put_homes(const struct weft_estimate *estimate, struct weft_json_wri
     if (any) weft_json_end_object(writer);
 }
 
+/* Chooses the row of an answer: the first published rule that fits, which communicates least;
+ * otherwise the smallest just-in-time row. */
+static const struct weft_need *choose_row(const struct weft_estimate *estimate)
+{
+    const struct weft_need *least = NULL;
+    for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
+        const struct weft_need *row = &estimate->rows[i];
+        if (!row->applies) continue;
+        if (row->way == WEFT_NEED_PUBLISHED && row->bytes <= estimate->limit_bytes) return row;
+        if (row->way == WEFT_NEED_JUST_IN_TIME && (!least || row->bytes < least->bytes))
+            least = row;
+    }
+    return least;
+}
+
+/* The first line: the least policy that fits, or what is lacking. */
+static void say_answer(const struct weft_estimate *estimate, struct weft_text *out)
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES], more[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_need *row = choose_row(estimate);
+    if (row == NULL) return;
+    const char *policy = weft_policy_name(row->policy);
+    const int64_t limit_bytes = estimate->limit_bytes;
+    weft_units_show_bytes(row->bytes, bytes);
+    weft_units_show_bytes(limit_bytes, limit);
+    if (limit_bytes == 0)
+        weft_text_addf(out, "%s needs the least: %s a rank\n", policy, bytes);
+    else if (row->way == WEFT_NEED_PUBLISHED)
+        weft_text_addf(out, "%s fits %s as its rule issues: it needs %s a rank\n", policy, limit,
+                       bytes);
+    else if (row->bytes <= limit_bytes)
+        weft_text_addf(out, "no rule fits %s as published; %s fits just in time: it needs %s\n",
+                       limit, policy, bytes);
+    else
+        weft_text_addf(out, "nothing fits %s: %s needs the least, %s, which is %s more\n", limit,
+                       policy, bytes, weft_units_show_bytes(row->bytes - limit_bytes, more));
+}
+
 static void say_all(const struct weft_cli *cli, const struct weft_estimate *estimate,
                     struct weft_text *out)
 {
     char limit[WEFT_UNITS_TEXT_BYTES];
     const bool timed = estimate->times[0] != '\0';
+    say_answer(estimate, out);
     weft_text_addf(out, "estimate  %s, %lld ranks", cli->operands[0], (long long)estimate->ranks);
     if (estimate->limit_bytes > 0)
         weft_text_addf(out, ", limit %s a rank",
@@ -158,21 +197,6 @@ static enum weft_status add_ways(struct answer *answer, bool timed, struct weft_
     }
     weft_session_close(&session);
     return status;
-}
-
-/* Chooses a cell's row: the first published rule that fits, which communicates least; otherwise the
- * smallest just-in-time row. */
-static const struct weft_need *choose_row(const struct weft_estimate *estimate)
-{
-    const struct weft_need *least = NULL;
-    for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
-        const struct weft_need *row = &estimate->rows[i];
-        if (!row->applies) continue;
-        if (row->way == WEFT_NEED_PUBLISHED && row->bytes <= estimate->limit_bytes) return row;
-        if (row->way == WEFT_NEED_JUST_IN_TIME && (!least || row->bytes < least->bytes))
-            least = row;
-    }
-    return least;
 }
 
 static void add_cell(struct weft_table *table, const struct weft_estimate *estimate)
@@ -286,25 +310,11 @@ static enum weft_status estimate_places(const struct weft_cli *cli, struct weft_
     return answer_places(&answer, err);
 }
 
-/* The command line with the file of --hf in place of CONFIG, for messages. */
-static enum weft_status find_operand(const struct weft_cli *cli, struct weft_cli *out,
-                                     struct weft_error *err)
-{
-    *out = *cli;
-    if (cli->hf && (cli->n_operands > 0 || cli->model))
-        return weft_fail(err, WEFT_E_USAGE, "--hf %s: takes the place of %s; give one of them",
-                         cli->hf, cli->model ? "--model" : "CONFIG");
-    if (!cli->hf && cli->n_operands == 0)
-        return weft_fail(err, WEFT_E_USAGE, "estimate needs a CONFIG, or --hf FILE");
-    if (cli->hf) out->operands[0] = cli->hf;
-    return WEFT_OK;
-}
-
 static enum weft_status run_estimate(const struct weft_cli *given, struct weft_error *err)
 {
     struct weft_text out, json;
     struct weft_cli line, *cli = &line;
-    WEFT_TRY(find_operand(given, cli, err));
+    WEFT_TRY(weft_cli_make_config(given, cli, err));
     const bool searches = cli->largest || cli->least;
     if ((cli->largest && cli->least) || (searches && cli->n_sweeps > 0))
         return weft_fail(err, WEFT_E_USAGE, "--largest, --least, --sweep: one question at a time");
@@ -341,7 +351,8 @@ const struct weft_command weft_command_estimate = {
         "fit. --largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks "
         "search\n"
         "for the value at which each row still fits.",
-    .flags = "--sweep --largest --least --set --model --hf --for --layers --ranks --seed --profile "
+    .flags = "--sweep --largest --least --set --model --cluster --hf --for --layers --ranks --seed "
+             "--profile "
              "--memory-limit",
     .least_operands = 0,
     .most_operands = 1,

@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
+#include "report/study/answer.h"
 #include "scheduler/schedule.h"
 
 /* Default limits of all replans together (AGAIN), the allowed range, and the accepted distance from
@@ -115,6 +116,7 @@ static enum weft_status say_plan(const struct weft_cli *cli, const struct weft_p
         weft_explain_json(plan, step_ns, &writer);
         weft_text_add(out, "\n");
     } else {
+        weft_answer_plan(plan, 0, out);
         weft_report_plan(plan, out);
         weft_text_add(out, "\n");
         weft_explain_stairs(plan, step_ns, out);

@@ -160,8 +160,9 @@ const struct weft_command weft_command_export = {
         "megatron-fsdp and deepspeed are written from documentation and were not run. The first\n"
         "has placements and prefetch budgets by unit, the second the best setting of DeepSpeed's\n"
         "rule within the plan's limit, with its distance from the plan's bound.",
-    .flags = "--to --snippet --force --config --set --model --layers --ranks --seed --profile "
-             "--memory-limit",
+    .flags =
+        "--to --snippet --force --config --set --model --cluster --layers --ranks --seed --profile "
+        "--memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_export,

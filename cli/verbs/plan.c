@@ -11,11 +11,17 @@
 #include "program/program_text.h"
 #include "report/away.h"
 #include "report/plan_report.h"
+#include "report/study/answer.h"
 #include "spec/target.h"
 
 static void say_plan(const struct weft_cli *cli, const struct weft_session *session,
                      struct weft_text *out)
 {
+    const struct weft_train *train = &session->config->train;
+    const int64_t step_ns = session->plan->prediction.step_ns;
+    const double tokens = (double)(train->micro_batch * train->grad_accum * train->seq_len) *
+                          (double)session->config->cluster.ranks;
+    weft_answer_plan(session->plan, step_ns > 0 ? 1e9 * tokens / (double)step_ns : 0, out);
     weft_report_plan(session->plan, out);
     weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, out);
     if (session->program) weft_report_mappings(session->program, out);
@@ -91,10 +97,12 @@ static enum weft_status check_program(const struct weft_session *session, struct
                      target->title);
 }
 
-static enum weft_status run_plan(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_plan(const struct weft_cli *given, struct weft_error *err)
 {
+    struct weft_cli line, *cli = &line;
     struct weft_session session = {0};
     struct weft_text file, out;
+    WEFT_TRY(weft_cli_make_config(given, cli, err));
     weft_text_init(&file);
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
@@ -116,7 +124,7 @@ static enum weft_status run_plan(const struct weft_cli *cli, struct weft_error *
 
 const struct weft_command weft_command_plan = {
     .name = "plan",
-    .usage = "CONFIG",
+    .usage = "[CONFIG]",
     .summary = "policies and placements within the limit, with a proven bound",
     .details =
         "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
@@ -127,12 +135,14 @@ const struct weft_command weft_command_plan = {
         "With --start, ilp is never slower than that plan, where it fits.\n"
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"
         "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"
-        "plan.profile.json, which what reads the plan is given with --profile.",
-    .flags = "--set --model --layers --ranks --seed --memory-limit --for --planner --work-limit "
+        "plan.profile.json. Give it with --profile to commands that read the plan. --hf\n"
+        "config.json or --model NAME plans a model without a config, on --cluster NAME.",
+    .flags = "--set --model --cluster --hf --layers --ranks --seed --memory-limit --for --planner "
+             "--work-limit "
              "--time-limit --gap "
              "--profile --program "
              "--start",
-    .least_operands = 1,
+    .least_operands = 0,
     .most_operands = 1,
     .run = run_plan,
 };

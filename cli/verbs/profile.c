@@ -1,11 +1,16 @@
+#include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job/hosts.h"
 #include "cli/job/job.h"
 #include "cli/job/rank.h"
+#include "cli/study/place.h"
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "report/table.h"
+
+/* The time in which other micro-batches than the config's are measured, after its own. */
+static const int64_t SPLITS_NS = INT64_C(30) * 1000000000;
 
 static void show_layers(const struct weft_profile *profile, struct weft_text *out)
 {
@@ -181,9 +186,21 @@ static enum weft_status measure_config(const struct weft_cli *cli, struct weft_e
     struct weft_text file, out;
     weft_text_init(&file);
     weft_cli_report_init(cli, NULL, &out);
-    enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
+    struct weft_place place = {0};
+    int32_t n_left = 0;
+    enum weft_status status = weft_place_open(cli, &place, &session, err);
+    if (status == WEFT_OK) weft_place_open_levels(&session, &place);
+    if (place.n > 0) {
+        weft_session_close(&session);
+        status = weft_place_open(cli, &place, &session, err);
+    }
     if (status == WEFT_OK)
-        status = weft_job_profile(session.config, cli->contention, cli->watch, &profile, err);
+        status = weft_job_profile_splits(session.config, cli->contention, SPLITS_NS, cli->watch,
+                                         &profile, &n_left, err);
+    if (status == WEFT_OK && n_left > 0)
+        weft_log(WEFT_LOG_INFO,
+                 "profile: the time for other micro-batches is spent, and %d of them have no times",
+                 n_left);
     if (status == WEFT_OK) {
         weft_profile_write(profile, &file);
         status = show_profile(profile, &out, err);
@@ -207,7 +224,9 @@ const struct weft_command weft_command_profile = {
     .summary = "measures layers, collectives and base memory on this machine",
     .details =
         "Starts the ranks of the config here and measures on all of them at once, so that\n"
-        "what they share is in the figures. Name the file in cluster.profile to plan with it.\n"
+        "what they share is in the figures. Layers get times of all levels of recomputation, and\n"
+        "of other micro-batches of the same batch if that takes less than half a minute. Name the\n"
+        "file in cluster.profile to plan with it.\n"
         "\n"
         "Layer times include the cost of communication at the same time. With --contention they\n"
         "do not: the same steps run twice, overlapped and in turns, and the profile gets\n"
@@ -221,7 +240,7 @@ const struct weft_command weft_command_profile = {
         "and\n"
         "slow links and slow hosts are named. With several nodes of several ranks, collectives of\n"
         "single levels are timed for hsdp (docs/hosts.md).",
-    .flags = "--contention --set --model --layers --ranks --seed --memory-limit",
+    .flags = "--contention --set --model --cluster --layers --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,

@@ -201,9 +201,10 @@ const struct weft_command weft_command_simulate = {
                "with the\n"
                "planned mean, a draw for each step, rank and slot. A collective waits for the last "
                "of its ranks.",
-    .flags = "--config --trace --set --model --layers --ranks --seed --profile --memory-limit "
-             "--for --as "
-             "--force --jitter --jitter-steps --jitter-seed",
+    .flags =
+        "--config --trace --set --model --cluster --layers --ranks --seed --profile --memory-limit "
+        "--for --as "
+        "--force --jitter --jitter-steps --jitter-seed",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_simulate,

@@ -170,44 +170,15 @@ static enum weft_status write_results(const struct weft_study *study, struct wef
     return status == WEFT_OK ? failure : status;
 }
 
-/* Adds the bytes of the layers' files: a file that is built again may need other memory and
- * times. */
-static void add_layers(const struct weft_kinds *kinds, struct weft_text *out)
-{
-    enum { MOST_BYTES = 1 << 30 };
-    for (int32_t i = 0; kinds != NULL && i < kinds->n_files; i++) {
-        struct weft_error unread = {0};
-        char *bytes = NULL, hash[WEFT_HASH_TEXT_BYTES];
-        size_t length = 0;
-        if (weft_file_read(kinds->files[i], MOST_BYTES, &bytes, &length, &unread) != WEFT_OK)
-            out->failed = true;
-        else
-            weft_text_addf(out, "layers %s\n",
-                           weft_hash_show(weft_hash_bytes(bytes, length), hash));
-        free(bytes);
-    }
-}
-
-/* Opens the kept results, next to the first file that is asked for. Their key has all inputs; of
- * the profile that is its content, and not its path. */
+/* Opens the kept results, next to the first file that is asked for. */
 static void open_kept(struct weft_study *study)
 {
     const struct weft_cli *cli = study->cli;
     const char *const files[] = {cli->csv, cli->output, cli->svg};
-    const char *file = NULL, *solver = getenv("WEFT_SOLVE");
-    struct weft_config *config = study->session.config;
-    const char *profile = config->cluster.profile;
-    struct weft_text base;
+    const char *file = NULL;
     for (size_t i = 0; i < sizeof files / sizeof *files && !file; i++)
         if (!weft_study_is_stdout(files[i])) file = files[i];
-    weft_text_init(&base);
-    config->cluster.profile = NULL;
-    weft_config_write(config, &base);
-    config->cluster.profile = profile;
-    weft_text_addf(&base, "solver %s\n", solver ? solver : "");
-    add_layers(cli->kinds, &base);
-    weft_kept_open(&study->kept, file, &base);
-    weft_text_finish(&base);
+    weft_study_keep(cli, study->session.config, file, &study->kept);
 }
 
 /* Adds the facts of the sweep for its reports. Only the picture needs the least memory. */
@@ -256,19 +227,6 @@ static enum weft_status make_sweep(struct weft_study *study, struct weft_text *t
     return weft_fail(err, WEFT_E_INFEASIBLE, "no planner has a plan within any of the limits");
 }
 
-static void tell_stop(const struct weft_kept *kept, const struct weft_error *why,
-                      struct weft_error *err)
-{
-    if (kept->folder[0] == '\0')
-        weft_fail(err, WEFT_E_STOPPED, "%s; --csv FILE would keep the results so far", why->text);
-    else if (kept->n_found + kept->n_added == 0)
-        weft_fail(err, WEFT_E_STOPPED, "%s, before anything was done", why->text);
-    else
-        weft_fail(err, WEFT_E_STOPPED,
-                  "%s; results are kept in %s: the same command goes on from there", why->text,
-                  kept->folder);
-}
-
 static enum weft_status run_sweep(const struct weft_cli *cli, struct weft_error *err)
 {
     static struct weft_study study;
@@ -278,7 +236,7 @@ static enum weft_status run_sweep(const struct weft_cli *cli, struct weft_error 
     weft_text_init(&title);
     enum weft_status status = make_sweep(&study, &title, &why);
     if (status == WEFT_E_STOPPED)
-        tell_stop(&study.kept, &why, err);
+        weft_study_tell_stop(&study.kept, "--csv FILE", &why, err);
     else if (status != WEFT_OK)
         *err = why;
     for (int32_t i = 0; study.rows != NULL && i < study.n_rows; i++)
@@ -317,10 +275,11 @@ const struct weft_command weft_command_sweep = {
         "figures. Each plan and run is kept in the folder FILE.sweep next to the first of these\n"
         "files (or of -o). The folder goes when all is written. If the sweep is stopped, the same\n"
         "command goes on from there.",
-    .flags = "--set --model --layers --ranks --seed --profile --memory-limit --work-limit "
-             "--time-limit --gap "
-             "--planners --points "
-             "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
+    .flags =
+        "--set --model --cluster --layers --ranks --seed --profile --memory-limit --work-limit "
+        "--time-limit --gap "
+        "--planners --points "
+        "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_sweep,

@@ -453,10 +453,11 @@ const struct weft_command weft_command_train = {
         "lost.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
-    .flags = "--set --model --layers --ranks --seed --memory-limit --planner --work-limit "
-             "--time-limit --gap "
-             "--profile --plan --run "
-             "--resume --from --clock --poison --trace",
+    .flags =
+        "--set --model --cluster --layers --ranks --seed --memory-limit --planner --work-limit "
+        "--time-limit --gap "
+        "--profile --plan --run "
+        "--resume --from --clock --poison --trace",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

@@ -206,7 +206,8 @@ const struct weft_command weft_command_verify = {
         "Without --config they are not checked, since the config makes their problems. --json\n"
         "prints the step, the least proven bound (bound_ns, 0 if there is none), and in\n"
         "\"proven\" the bound of each period checked, the plan's own first.",
-    .flags = "--config --set --model --layers --ranks --seed --profile --memory-limit --for",
+    .flags =
+        "--config --set --model --cluster --layers --ranks --seed --profile --memory-limit --for",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_verify,

@@ -3,12 +3,18 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "report/study/answer.h"
 #include "report/table.h"
 
 void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int64_t micro_batch)
 {
     const struct weft_problem *problem = plan->problem;
-    row->fits = true;
+    struct weft_text ways;
+    weft_text_init(&ways);
+    weft_answer_ways(plan, &ways);
+    snprintf(row->ways, sizeof row->ways, "%s", weft_text_chars(&ways));
+    weft_text_finish(&ways);
+    row->mark = WEFT_BEST_FITS;
     row->micro_batch = problem->micro_batch > 0 ? problem->micro_batch : micro_batch;
     row->micro_steps = problem->period.n_micro;
     row->reduce = weft_cadence_name(weft_period_cadence(&problem->period));
@@ -30,7 +36,7 @@ static const struct weft_best_row *find_fastest(const struct weft_best *best, in
     const struct weft_best_row *found = NULL;
     for (int32_t i = 0; i < n; i++) {
         const struct weft_best_row *row = &best->rows[i];
-        if (row->fits && (found == NULL || is_better(row, found))) found = row;
+        if (row->mark == WEFT_BEST_FITS && (found == NULL || is_better(row, found))) found = row;
     }
     return found;
 }
@@ -53,19 +59,30 @@ static double gap_of(const struct weft_best_row *row)
     return row->bound_ns <= 0 ? -1 : (double)(row->step_ns - row->bound_ns) / (double)row->bound_ns;
 }
 
-/* "12.3k" with three digits and a prefix. */
-static const char *show_count(double count, char out[WEFT_UNITS_TEXT_BYTES])
+const char *weft_best_mark_name(enum weft_best_mark mark)
 {
-    static const char *const prefixes[] = {"", "k", "M", "G"};
-    int p = 0;
-    for (; count >= 999.5 && p < 3; p++)
-        count /= 1000;
-    snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.*f%s",
-             count < 9.995   ? 2
-             : count < 99.95 ? 1
-                             : 0,
-             count, prefixes[p]);
-    return out;
+    static const char *const names[WEFT_BEST_MARKS] = {
+        [WEFT_BEST_OPEN] = "not planned",        [WEFT_BEST_FITS] = "fits",
+        [WEFT_BEST_ABOVE] = "above the limit",   [WEFT_BEST_NO_TIMES] = "no times",
+        [WEFT_BEST_NOT_ALLOWED] = "not allowed",
+    };
+    return names[mark];
+}
+
+/* The last cell: "yes", the memory that is lacking, or the reason. */
+static void add_mark(struct weft_table *table, const struct weft_best *best,
+                     const struct weft_best_row *row)
+{
+    char text[WEFT_UNITS_TEXT_BYTES];
+    const int64_t lacking = row->least_bytes - best->limit_bytes;
+    if (row->mark == WEFT_BEST_FITS)
+        weft_table_cell_painted(table, WEFT_PAINT_GOOD, "yes");
+    else if (row->mark == WEFT_BEST_ABOVE && row->least_bytes > 0 && lacking > 0)
+        weft_table_cell_painted(table, WEFT_PAINT_BAD, "+%s", weft_units_show_bytes(lacking, text));
+    else if (row->mark == WEFT_BEST_ABOVE)
+        weft_table_cell_painted(table, WEFT_PAINT_BAD, "no");
+    else
+        weft_table_cell(table, "%s", weft_best_mark_name(row->mark));
 }
 
 static void add_row(struct weft_table *table, const struct weft_best *best,
@@ -76,19 +93,69 @@ static void add_row(struct weft_table *table, const struct weft_best *best,
     weft_table_cell(table, "%s", row->policy);
     weft_table_cell(table, "%s", row->recompute);
     weft_table_cell(table, "%s", row->offload);
-    if (!row->fits) {
+    if (row->mark != WEFT_BEST_FITS) {
         for (int i = 0; i < 5; i++)
             weft_table_cell(table, "-");
+        add_mark(table, best, row);
         return;
     }
     weft_table_cell(table, "%lld x %d", (long long)row->micro_batch, row->micro_steps);
     weft_table_cell(table, "%s", weft_units_show_ns(row->step_ns, text));
-    weft_table_cell(table, "%s", show_count(tokens_per_s(best, row), text));
+    weft_table_cell(table, "%s", weft_answer_count(tokens_per_s(best, row), text));
     weft_table_cell(table, "%s", weft_units_show_bytes(row->total_bytes, text));
     if (gap < 0)
         weft_table_cell(table, "-");
     else
         weft_table_cell(table, "%.2f %%", 100 * gap);
+    add_mark(table, best, row);
+}
+
+/* The row that needs the least memory; NULL if none is known. */
+static const struct weft_best_row *find_leanest(const struct weft_best *best)
+{
+    const struct weft_best_row *found = NULL;
+    for (int32_t i = 0; i < best->n_rows; i++) {
+        const struct weft_best_row *row = &best->rows[i];
+        if (row->least_bytes > 0 && (found == NULL || row->least_bytes < found->least_bytes))
+            found = row;
+    }
+    return found;
+}
+
+static void answer_nothing(const struct weft_best *best, struct weft_text *out)
+{
+    char limit[WEFT_UNITS_TEXT_BYTES], least[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_best_row *leanest = find_leanest(best);
+    if (leanest == NULL)
+        weft_text_add(out, "no combination has a plan");
+    else
+        weft_text_addf(out,
+                       "nothing fits %s: the least limit is %s, with policy %s, recompute %s, "
+                       "offload %s",
+                       weft_units_show_bytes(best->limit_bytes, limit),
+                       weft_units_show_bytes(leanest->least_bytes, least), leanest->policy,
+                       leanest->recompute, leanest->offload);
+    weft_text_add(out, "\n");
+}
+
+void weft_best_answer(const struct weft_best *best, struct weft_text *out)
+{
+    const struct weft_best_row *joint = &best->rows[best->n_rows - 1];
+    const struct weft_best_row *fastest = weft_best_fastest(best);
+    const struct weft_best_row *hand = find_fastest(best, best->n_rows - 1);
+    if (fastest == NULL) {
+        answer_nothing(best, out);
+        return;
+    }
+    weft_text_addf(out, "%s: ", fastest->ways);
+    weft_answer_step(fastest->step_ns, tokens_per_s(best, fastest), fastest->total_bytes, out);
+    if (fastest == joint && hand != NULL && hand->step_ns > joint->step_ns)
+        weft_text_addf(out, "; %.1f %% faster than the best by hand",
+                       100.0 * ((double)hand->step_ns / (double)joint->step_ns - 1));
+    /* Plans of all rows are plans of the joint one. */
+    if (joint->bound_ns > 0) weft_text_add(out, "; ");
+    weft_answer_bound(fastest->step_ns, joint->bound_ns, out);
+    weft_text_add(out, "\n");
 }
 
 /* Compares the joint plan with the best one by hand. */
@@ -96,16 +163,17 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
 {
     const struct weft_best_row *joint = &best->rows[best->n_rows - 1];
     const struct weft_best_row *hand = find_fastest(best, best->n_rows - 1);
-    if (!joint->fits && hand == NULL) {
+    const bool joint_fits = joint->mark == WEFT_BEST_FITS;
+    if (!joint_fits && hand == NULL) {
         weft_text_add(out, "no combination has a plan within the limit\n");
     } else if (hand == NULL) {
         weft_text_add(out, "only the joint plan fits the limit\n");
-    } else if (joint->fits && joint->step_ns == hand->step_ns && is_better(hand, joint)) {
+    } else if (joint_fits && joint->step_ns == hand->step_ns && is_better(hand, joint)) {
         weft_text_addf(out,
                        "the best by hand (%s, recompute %s, offload %s) is as fast as the joint "
                        "plan and takes less memory\n",
                        hand->policy, hand->recompute, hand->offload);
-    } else if (!joint->fits || joint->step_ns > hand->step_ns) {
+    } else if (!joint_fits || joint->step_ns > hand->step_ns) {
         weft_text_addf(out,
                        "the best plan is by hand: %s, recompute %s, offload %s. The search for the "
                        "joint plan ended before it: give it a larger --work-limit\n",
@@ -122,25 +190,27 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
 
 void weft_best_table(const struct weft_best *best, struct weft_text *out)
 {
-    static const char *const heads[] = {"policy", "recompute", "offload", "micro-batch",
-                                        "step",   "tokens/s",  "memory",  "gap"};
+    static const char *const heads[] = {"policy",   "recompute", "offload", "micro-batch", "step",
+                                        "tokens/s", "memory",    "gap",     "fits"};
     struct weft_table table;
     char limit[WEFT_UNITS_TEXT_BYTES];
+    weft_best_answer(best, out);
     weft_text_addf(out, "best plans of %s, %lld ranks, times %s, %lld samples a step, ",
                    best->config, (long long)best->ranks, best->times, (long long)best->samples);
     if (best->limit_bytes > 0)
         weft_text_addf(out, "limit %s\n", weft_units_show_bytes(best->limit_bytes, limit));
     else
         weft_text_add(out, "no memory limit\n");
-    weft_table_init(&table, "lllrrrrr");
+    weft_table_init(&table, "lllrrrrrr");
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         weft_table_cell(&table, "%s", heads[i]);
     for (int32_t i = 0; i < best->n_rows; i++)
         add_row(&table, best, &best->rows[i]);
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
-    weft_text_add(out, "micro-batch: samples of a rank x micro-steps; gap: to a step time that no "
-                       "planned variant of the row beats; -: no plan fits\n");
+    weft_text_add(out, "split: samples of a rank x micro-steps; gap: to a step time that no "
+                       "planned variant of the row beats; fits: yes, or the memory that its least "
+                       "limit lacks, or the reason\n");
     add_verdict(best, out);
 }
 
@@ -151,8 +221,11 @@ static void put_row(const struct weft_best *best, const struct weft_best_row *ro
     weft_json_put_string(writer, "policy", row->policy);
     weft_json_put_string(writer, "recompute", row->recompute);
     weft_json_put_string(writer, "offload", row->offload);
-    weft_json_put_bool(writer, "fits", row->fits);
-    if (row->fits) {
+    weft_json_put_bool(writer, "fits", row->mark == WEFT_BEST_FITS);
+    weft_json_put_string(writer, "state", weft_best_mark_name(row->mark));
+    if (row->least_bytes > 0) weft_json_put_integer(writer, "least_bytes", row->least_bytes);
+    if (row->mark == WEFT_BEST_FITS) {
+        weft_json_put_string(writer, "choices", row->ways);
         weft_json_put_integer(writer, "micro_batch", row->micro_batch);
         weft_json_put_integer(writer, "micro_steps", row->micro_steps);
         weft_json_put_string(writer, "reduce", row->reduce);
@@ -170,8 +243,13 @@ static void put_row(const struct weft_best *best, const struct weft_best_row *ro
 void weft_best_json(const struct weft_best *best, struct weft_json_writer *writer)
 {
     const struct weft_best_row *fastest = weft_best_fastest(best);
+    struct weft_text answer;
+    weft_text_init(&answer);
+    weft_best_answer(best, &answer);
     weft_json_begin_object(writer);
     weft_json_put_string(writer, "config", best->config);
+    weft_json_put_string(writer, "answer", weft_text_chars(&answer));
+    weft_text_finish(&answer);
     weft_json_put_integer(writer, "ranks", best->ranks);
     weft_json_put_string(writer, "times", best->times);
     if (best->limit_bytes > 0)

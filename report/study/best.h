@@ -10,12 +10,26 @@
 #include "base/text.h"
 #include "plan/plan.h"
 
+/* Why a row has a plan, or none. */
+enum weft_best_mark {
+    WEFT_BEST_OPEN,        /* not planned yet */
+    WEFT_BEST_FITS,        /* it has a plan */
+    WEFT_BEST_ABOVE,       /* no plan fits the limit */
+    WEFT_BEST_NO_TIMES,    /* the profile has no times of it */
+    WEFT_BEST_NOT_ALLOWED, /* the config excludes it */
+    WEFT_BEST_MARKS
+};
+
+enum { WEFT_BEST_WAYS_BYTES = 192 };
+
 /* One combination with its best plan, or its absence. */
 struct weft_best_row {
     const char *policy, *recompute, *offload; /* "sdp", "none", "state"; "auto" of the joint plan */
-    bool fits;                                /* false: no plan fits the limit */
-    const char *reason;                       /* of a row without a plan */
-    int64_t micro_batch;                      /* samples of a rank and micro-step */
+    enum weft_best_mark mark;
+    const char *reason;              /* of a row without a plan */
+    int64_t least_bytes;             /* with ABOVE: the least limit, without pages; 0: not known */
+    char ways[WEFT_BEST_WAYS_BYTES]; /* the plan's choices, as in the answer */
+    int64_t micro_batch;             /* samples of a rank and micro-step */
     int32_t micro_steps;
     const char *reduce; /* cadence: "step" */
     int64_t step_ns, total_bytes;
@@ -37,6 +51,14 @@ void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int
  * by hand; NULL if none fits. */
 const struct weft_best_row *weft_best_fastest(const struct weft_best *best);
 
+/* "fits", "above the limit" ... */
+const char *weft_best_mark_name(enum weft_best_mark mark);
+
+/* One line: the fastest plan, its gain over the best by hand, and the bound. If no row fits, the
+ * least limit of all rows. */
+void weft_best_answer(const struct weft_best *best, struct weft_text *out);
+
+/* The answer and the table of all rows. */
 void weft_best_table(const struct weft_best *best, struct weft_text *out);
 void weft_best_json(const struct weft_best *best, struct weft_json_writer *writer);
 

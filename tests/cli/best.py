@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """`weft best` plans every combination by hand, and the joint plan, under one limit."""
 import json
+import os
+import re
+import shutil
+import signal
 import sys
+import time
 
 from configs import tiny
 from tap import case, main
@@ -70,6 +75,122 @@ def offloads_if_there_is_a_host(weft):
     assert answer["joint"]["offload"] == "auto"
     assert rows["none", "state"]["total_bytes"] < rows["none", "none"]["total_bytes"]
     assert rows["none", "none"]["step_ns"] <= rows["none", "both"]["step_ns"]
+
+
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 3,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 256,
+         "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": True}
+
+
+@case
+def needs_no_config(weft):
+    """The model comes from a file or folder of Hugging Face, or by name, and so does the cluster."""
+    os.makedirs(weft.path("folder"))
+    weft.write("folder/config.json", LLAMA)
+    answers = [json.loads(weft.expect(0, "best", *model, "--cluster", "h100-8", "--memory-limit", "1GiB", "--json", *WORK))
+               for model in (("--hf", "folder"), ("--hf", "folder/config.json"), ("--model", "folder"))]
+    assert answers[0]["joint"] == answers[1]["joint"] == answers[2]["joint"] and answers[0]["ranks"] == 8, answers
+    named = json.loads(weft.expect(0, "best", "--model", "gpt-tiny", "--cluster", "h100-8", "--json", *WORK))
+    assert named["ranks"] == 8 and named["times"] == "analytic", named
+    for flags, says in ((("--hf", "folder", "--cluster", "h100-9"), ["no shipped cluster", "did you mean h100-8?"]),
+                        (("--model", "gpt-tinny"), ["no shipped model", "did you mean gpt-tiny?"]),
+                        (("--hf", "none/config.json"), ["none/config.json"])):
+        weft.expect(66, "best", *flags, says=says)
+    os.makedirs(weft.path("empty"))
+    weft.expect(66, "best", "--hf", "empty", says="empty/config.json")
+    weft.expect(64, "best", says="best needs a CONFIG")
+    weft.expect(64, "best", "run.json", "--hf", "folder", says="takes the place of CONFIG")
+
+
+@case
+def begins_with_the_answer_and_ends_with_a_command(weft):
+    """The command makes the winning plan again."""
+    path = weft.write("run.json", tiny(plan__gap=0))
+    told = weft.expect(0, "best", path, *WORK).splitlines()
+    figures = r": [\d.]+ .?s, [\d.]+k? tokens/s, [\d.]+ [KM]iB(; [\d.]+ % faster than the best by hand)?; no plan is "
+    assert re.search(figures, " ".join(told[:3])), told
+    answer = chosen(weft, tiny(plan__gap=0))
+    assert answer["best"]["choices"] in answer["answer"] and answer["best"]["state"] == "fits", answer
+    at = next(i for i, line in enumerate(told) if line.startswith("next: weft plan"))
+    words = " ".join(line.strip() for line in told[at:]).split("weft plan ", 1)[1].split("-o plan.json")[0].split()
+    plan = json.loads(weft.expect(0, "plan", *words, "--json"))
+    assert plan["step_ns"] == answer["best"]["step_ns"], (plan["step_ns"], answer["best"])
+
+
+@case
+def marks_rows_by_reason(weft):
+    free = chosen(weft, tiny())
+    limit = int(max(row["total_bytes"] for row in free["combinations"]) * 0.72)
+    tight = chosen(weft, tiny(), "--memory-limit", f"{limit}B")
+    for row in tight["combinations"]:
+        assert row["state"] == ("fits" if row["fits"] else "above the limit"), row
+        assert row["fits"] or row["least_bytes"] > limit * 0.95, row
+    told = weft.expect(0, "best", "run.json", "--memory-limit", f"{limit}B", *WORK)
+    assert re.search(r"^  dp +none .*\+[\d.]+ [KM]iB", told, re.M), told
+    none = chosen(weft, tiny(), "--memory-limit", "200KiB", code=78)
+    assert none["answer"].startswith("nothing fits 200 KiB: the least limit is "), none["answer"]
+    least = min(row["least_bytes"] for row in [*none["combinations"], none["joint"]])
+    assert chosen(weft, tiny(), "--memory-limit", f"{int(least * 1.2)}B")["best"]["state"] == "fits"
+    old = {"format": "weft-profile", "version": 1, "source": "measured", "machine": "old", "ranks": 2, "collectives": {},
+           "layers": [{"name": f"h.{i}", "forward_ns": 10000, "backward_ns": 20000} for i in range(3)]}
+    untimed = chosen(weft, tiny(), "--profile", weft.write("old.json", old), "--set", "train.micro_batch=2")
+    states = {row["recompute"]: row["state"] for row in untimed["combinations"]}
+    assert states == {"none": "fits", "selective": "no times", "whole": "no times"}, states
+
+
+@case
+def writes_the_winner_to_a_folder(weft):
+    path = weft.write("run.json", tiny())
+    told = weft.expect(0, "best", path, *WORK, "-o", "won")
+    assert "next: weft explain won/plan.json" in told, told
+    weft.expect(0, "verify", "won/plan.json", "--config", "won/config.json")
+    assert not os.path.exists(weft.path("won.sweep"))
+    weft.expect(73, "best", path, *WORK, "-o", "won", says="won/config.json: is there already")
+    weft.expect(73, "best", path, *WORK, "-o", "run.json", says="run.json")
+    weft.expect(78, "best", path, *WORK, "-o", "none", "--memory-limit", "1KiB")
+    assert not os.path.exists(weft.path("none"))
+    told = weft.expect(0, "best", path, *WORK, "-o", "torch", "--for", "fsdp2")
+    assert json.loads((weft.directory / "torch/fsdp2.json").read_text())["format"] and "torch/fsdp2.py" in told, told
+    compile((weft.directory / "torch/fsdp2.py").read_text(), "fsdp2.py", "exec")
+
+
+@case
+def goes_on_after_a_stop(weft):
+    """Rows of the stopped run are not planned again; those of another config are."""
+    def rows_kept():
+        folder = weft.directory / "won.sweep"
+        return len(list(folder.glob("*.row"))) if folder.exists() else 0
+
+    path = weft.write("run.json", tiny())
+    command = ("best", path, "--work-limit", "2G", "--jobs", "1", "-o", "won")
+    process = weft.start(*command)
+    end = time.monotonic() + 60
+    while rows_kept() < 2 and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    if process.returncode == 0:
+        return  # it was faster than the signal
+    assert process.returncode == 75 and "the same command goes on" in err, (process.returncode, out, err)
+    shutil.copytree(weft.path("won.sweep"), weft.path("kept"))
+    for flags, reused in ((("--set", "train.seq_len=8"), False), ((), True)):
+        code, _, err = weft.run(*command, *flags)
+        assert code == 0 and ("rows are of the stopped run" in err) == reused, (flags, err)
+        shutil.rmtree(weft.path("won"))
+        shutil.rmtree(weft.path("won.sweep"), ignore_errors=True)
+        shutil.copytree(weft.path("kept"), weft.path("won.sweep"))
+
+
+@case
+def a_measured_machine_has_times_of_every_row(weft):
+    bare = tiny(cluster__device=None, cluster__link=None, cluster__threads=1)
+    answer = chosen(weft, bare)
+    assert answer["times"] == "measured", answer["times"]
+    assert all(row["fits"] for row in [*answer["combinations"], answer["joint"]]), answer
+    profile = weft.path("profile.json")
+    weft.expect(0, "profile", weft.write("bare.json", bare), "-o", profile)
+    answer = chosen(weft, bare, "--profile", profile)
+    assert all(row["fits"] for row in answer["combinations"]), answer
 
 
 @case

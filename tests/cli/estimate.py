@@ -78,7 +78,7 @@ def other_files_and_types_of_hugging_face_are_refused(weft):
     weft.expect(64, "estimate", "--hf", "hf.json", "run.json", says="takes the place of CONFIG")
     weft.expect(64, "estimate", "--hf", "hf.json", "--model", "hf.json", says="takes the place of --model")
     weft.expect(64, "estimate", says="--hf FILE")
-    weft.expect(64, "plan", "--hf", "hf.json", says="no such flag")
+    weft.expect(64, "train", "--hf", "hf.json", says="no such flag")
     hub = weft.write("hf.json", LLAMA)
     weft.expect(65, "estimate", "--hf", hub, "--set", "train.seq_len=0", says="train.seq_len")
 

@@ -48,6 +48,7 @@ VERBS = (
     (0, "sweep", "run.json", "--split", "--points", "3"),
     (None, "demo", "--set", "train.steps=3", "--set", "train.seq_len=16", "--set",
      "train.micro_batch=1"),
+    (0, "init", "--list"), (73, "init", "run.json"),
     (64, "plam"), (64, "plan", "run.json", "--planner", "ipl"), (66, "explain", "none.json"),
     (64, "export", "p.json"), (65, "export", "p.json", "--to", "fsdp2"),
 )

@@ -1,0 +1,24 @@
+/* The answer of a verb: one line that comes before its tables. */
+#ifndef WEFT_REPORT_STUDY_ANSWER_H
+#define WEFT_REPORT_STUDY_ANSWER_H
+
+#include "base/text.h"
+#include "base/units.h"
+#include "plan/plan.h"
+
+/* Appends the plan's choices: "fsdp and sdp by layer, 19 layers recomputed". */
+void weft_answer_ways(const struct weft_plan *plan, struct weft_text *out);
+
+/* Appends a step: "462 ms, 70.9k tokens/s, 23.9 GiB". tokens_per_s 0: not known. */
+void weft_answer_step(int64_t step_ns, double tokens_per_s, int64_t bytes, struct weft_text *out);
+
+/* Appends the bound in words: "no plan is more than 0.11 % faster". Nothing without a bound. */
+void weft_answer_bound(int64_t step_ns, int64_t bound_ns, struct weft_text *out);
+
+/* Appends the line of a plan, with its end. */
+void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct weft_text *out);
+
+/* "12.3k" with three digits and a prefix. */
+const char *weft_answer_count(double count, char out[WEFT_UNITS_TEXT_BYTES]);
+
+#endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The planner splits train.batch into micro-steps: train.micro_batch "auto"."""
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -184,6 +185,42 @@ def takes_the_fastest_size_of_blocks(weft):
     weft.expect(0, "verify", "plan.json", "--config", "run.json")
     weft.expect(65, "verify", "plan.json", "--config", "run.json", "--set",
                 "plan.block_scale=" + ("half" if scales[0] != 1 else "usual"))
+
+
+@case
+def recomputes_if_nothing_fits_without(weft):
+    """A plan that fits stays as it was. Below the least limit layers recompute, which one line tells with its cost."""
+    path, plan = weft.write("run.json", tiny(train__micro_batch=8)), weft.path("plan.json")
+
+    def planned(*flags):
+        code, out, err = weft.run("plan", path, "--json", *flags)
+        assert code == 0, err
+        return json.loads(out), err
+
+    free, err = planned()
+    assert "recompute" not in err and planned("--set", "plan.recompute=none")[0] == free
+    _, _, err = weft.run("plan", path, "--memory-limit", "1KiB", "--set", "plan.recompute=none")
+    least = int(re.search(r"least limit[^(]*\((\d+) bytes\)", err).group(1))
+    limit = ("--memory-limit", f"{int(least * 0.97)}B")
+    weft.expect(78, "plan", path, *limit, "--set", "plan.recompute=none", says="It would fit without pages with plan.recompute=")
+    tight, err = planned(*limit, "-o", plan)
+    assert re.search(r"nothing fits .* without recomputation: \d layers? recomputes?.*, which takes [\d.]+ .s of a step", err), err
+    assert tight == planned(*limit, "--set", "plan.recompute=auto")[0] and tight["step_ns"] >= free["step_ns"]
+    for verb in ("verify", "simulate"):
+        weft.expect(0, verb, plan, "--config", path)
+    weft.expect(65, "verify", plan, "--config", path, "--set", "plan.recompute=none")
+    kept = weft.expect(0, "train", path, "--run", "kept", "-q")
+    again = weft.expect(0, "train", path, "--run", "again", "-q", "--plan", plan)
+    planned_here = weft.expect(0, "train", path, "--run", "here", "-q", *limit)
+    ends = [re.search(r"parameters\s+([0-9a-f]{32})", text).group(1) for text in (kept, again, planned_here)]
+    assert len(set(ends)) == 1, ends
+    says = ["Also: plans for FSDP2 recompute nothing"]
+    weft.expect(78, "plan", path, "--memory-limit", "1KiB", "--for", "fsdp2", says=says)
+    weft.expect(78, "plan", path, *limit, "--planner", "greedy")
+    old = {"format": "weft-profile", "version": 1, "source": "measured", "machine": "old", "ranks": 2, "collectives": {},
+           "layers": [{"name": f"h.{i}", "forward_ns": 10000, "backward_ns": 20000} for i in range(3)]}
+    weft.expect(78, "plan", path, *limit, "--profile", weft.write("old.json", old),
+                says="layers do not recompute, as the profile has no times of that: measure them with `weft profile")
 
 
 @case

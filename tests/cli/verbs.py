@@ -63,13 +63,14 @@ def a_limit_that_needs_recomputation_is_met_with_it(weft):
     """The refusal names the settings that fit. A run with recomputation ends with the same parameters."""
     config = str(ROOT / "configs/runs/gpt-tiny.json")
     limit, auto = ("--memory-limit", "6MiB"), ("--set", "plan.recompute=auto")
-    _, _, err = weft.run("plan", config, *limit)
+    none = ("--set", "plan.recompute=none")
+    _, _, err = weft.run("plan", config, *limit, *none)
     named = re.findall(r"(?:with|or) (\S+=\w+), least limit .*? \((\d+) bytes\)", err)
     assert named and all(int(least) <= 6 << 20 for _, least in named), err
     for setting, least in named:
         batch = ("--set", "train.batch=16") if "micro_batch" in setting else ()
         weft.expect(0, "plan", config, "--memory-limit", f"{int(int(least) * 1.02)}B", "--set", setting, *batch)
-    weft.expect(78, "plan", config, "--memory-limit", "1KiB",
+    weft.expect(78, "plan", config, "--memory-limit", "1KiB", *none,
                 says="With plan.recompute=auto and train.micro_batch=auto the least limit is")
     plan = json.loads(weft.expect(0, "plan", config, *limit, *auto, "--json", "-o", weft.path("recomputed.json")))
     assert "whole" in json.dumps(plan["saved"]), plan

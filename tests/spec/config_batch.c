@@ -75,3 +75,24 @@ Test(config_batch, an_override_asks_for_all_splits)
     cr_assert_eq(weft_config_splits(config, found), 6);
     weft_config_destroy(config);
 }
+
+/* A profile measures other splits of the same batch, unless the split was asked for. */
+Test(config_batch, a_split_is_opened_with_the_same_batch)
+{
+    const char *overrides[] = {"cluster.ranks=2", NULL, NULL};
+    struct weft_config *config = NULL;
+    struct weft_error err = {0};
+    int64_t splits[WEFT_MOST_SPLITS];
+    cr_assert_eq(parse(SMALL_CONFIG, overrides, &config, &err), WEFT_OK, "%s", err.text);
+    const int64_t samples = config->train.micro_batch * config->train.grad_accum;
+    cr_assert(weft_config_open_split(config));
+    cr_assert_eq(config->train.batch, 2 * samples);
+    cr_assert_eq(weft_config_splits(config, splits) > 0, true);
+    cr_assert_eq(splits[0], 1);
+    cr_assert_not(weft_config_open_split(config), "it is open already");
+    weft_config_destroy(config);
+    overrides[1] = "train.micro_batch=4";
+    cr_assert_eq(parse(SMALL_CONFIG, overrides, &config, &err), WEFT_OK, "%s", err.text);
+    cr_assert_not(weft_config_open_split(config), "an override names it");
+    weft_config_destroy(config);
+}

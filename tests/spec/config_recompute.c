@@ -1,6 +1,7 @@
 /* plan.recompute: the levels of each layer of wte, h.0 to h.2, ln_f, head. */
 #include <string.h>
 
+#include "spec/config_recompute.h"
 #include "tests/spec/config_text.h"
 
 enum {
@@ -53,13 +54,33 @@ Test(config_recompute, keeps_all_by_default)
     weft_config_destroy(config);
 }
 
+Test(config_recompute, is_left_open_by_default)
+{
+    static const struct {
+        const char *first, *second;
+        bool open;
+    } cases[] = {{NULL, NULL, true},
+                 {"plan.recompute=if-needed", NULL, true},
+                 {"plan.recompute=none", NULL, false},
+                 {"plan.recompute=auto", NULL, false},
+                 {"plan.for=fsdp2", "plan.recompute=if-needed", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_error err = {0};
+        struct weft_config *config = with_override(cases[i].first, cases[i].second, &err);
+        cr_assert_not_null(config, "%s", err.text);
+        cr_assert_eq(weft_config_recomputes_if_needed(config), cases[i].open, "case %zu", i);
+        weft_config_destroy(config);
+    }
+}
+
 Test(config_recompute, refuses_layers_that_cannot)
 {
     static const struct {
         const char *value, *says;
     } cases[] = {
         {"plan.recompute=h.9", "did you mean \"h.0\"?"},
-        {"plan.recompute=something", "neither auto, none, selective nor whole, and no layer"},
+        {"plan.recompute=something",
+         "neither if-needed, auto, none, selective nor whole, and no layer"},
         {"plan.recompute=h.0,wte", "layer \"wte\" (embedding) cannot recompute"},
         {"plan.recompute=head", "layer \"head\" (lm_head) cannot recompute"},
         {"plan.recompute=h.0,,h.1", "\"\" is neither auto"},

@@ -221,3 +221,40 @@ Test(profile, survives_any_damage)
         weft_profile_destroy(profile);
     }
 }
+
+/* A micro-batch that was measured has its own base; others have the largest. */
+Test(profile, a_base_is_that_of_its_micro_batch)
+{
+    struct weft_error err = {0};
+    struct weft_profile *whole = must_parse_profile(complete_profile), *other = NULL;
+    struct weft_profile *first = NULL, *second = NULL, *joined = NULL;
+    cr_assert_eq(weft_profile_base_of(whole, 4), 12);
+    cr_assert_eq(weft_profile_of_split(whole, 4, &first, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_profile_with_base(whole, 30, &other, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_profile_of_split(other, 8, &second, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_profile_join(first, second, &joined, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(joined->n_bases, 2);
+    cr_assert_eq(weft_profile_base_of(joined, 4), 12);
+    cr_assert_eq(weft_profile_base_of(joined, 8), 30);
+    cr_assert_eq(weft_profile_base_of(joined, 2), 30);
+    weft_profile_destroy(first);
+    cr_assert_eq(weft_profile_with_base(joined, 7, &first, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_profile_base_of(first, 4), 7, "another machine's base is of all");
+    weft_profile_destroy(first);
+    weft_profile_destroy(second);
+    weft_profile_destroy(joined);
+    weft_profile_destroy(other);
+    weft_profile_destroy(whole);
+}
+
+Test(profile, refuses_two_bases_of_one_micro_batch)
+{
+    static const char twice[] =
+        "{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\",\"machine\":\"m\","
+        "\"ranks\":1,\"layers\":[],\"collectives\":{},\"base_bytes\":5,\"bases\":"
+        "[{\"micro_batch\":2,\"bytes\":5},{\"micro_batch\":2,\"bytes\":5}]}";
+    struct weft_profile *profile = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_profile_parse(twice, strlen(twice), "p.json", &profile, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "bases[1]: micro_batch 2 is there twice") != NULL, "%s", err.text);
+}

@@ -98,7 +98,7 @@ def what_is_not_there_is_told(weft):
     weft.expect(64, "help", "train.nothing", says="no such verb, topic or key")
     weft.expect(64, "completion", "fish", says=["fish", "bash", "zsh"])
     weft.expect(64, "man", "paln", says="no such verb")
-    weft.expect(64, "plan", says="usage: weft plan CONFIG [flags]")
+    weft.expect(64, "profile", says="usage: weft profile CONFIG [flags]")
     weft.expect(64, "plan", "x.json", "--color=red", says="one of auto|always|never")
 
 

@@ -47,7 +47,7 @@ def refuses_before_it_writes(weft):
     for code, says, *flags in (
             (65, "empty.txt: is empty", "--data", weft.write("empty.txt", "")),
             (66, "none.txt", "--data", "none.txt"),
-            (65, "train.data", "--data", weft.write("short.txt", "ab")),
+            (65, "use a longer file", "--data", weft.write("short.txt", "ab")),
             (66, "did you mean gpt-tiny?", "--data", "prose.txt", "--model", "gpt-tinny"),
             (66, "did you mean h100-8?", "--data", "prose.txt", "--cluster", "h100-9"),
             (66, "none/config.json", "--data", "prose.txt", "--hf", "none/config.json"),

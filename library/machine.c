@@ -350,10 +350,11 @@ static enum weft_status bind_products(const struct weft_machine *machine,
     return status;
 }
 
-/* Measures one split of the batch. `earlier` has choices of products to keep. */
+/* Measures one split of the batch. `known` has choices of products to keep, and curves; or NULL. */
 static enum weft_status measure_split(const struct weft_machine *machine,
-                                      const struct weft_config *config, const char *earlier,
-                                      bool contention, int32_t rounds, struct weft_watch *watch,
+                                      const struct weft_config *config,
+                                      const struct weft_profile *known, bool contention,
+                                      int32_t rounds, struct weft_watch *watch,
                                       struct weft_profile **out, struct weft_error *err)
 {
     const struct weft_measure_options options = {
@@ -365,20 +366,22 @@ static enum weft_status measure_split(const struct weft_machine *machine,
         .contention = contention,
         .rounds = rounds,
         .watch = watch,
+        .known = known,
     };
-    WEFT_TRY(bind_products(machine, config, earlier, err));
+    WEFT_TRY(bind_products(machine, config, known == NULL ? NULL : known->products, err));
     return weft_measure(&options, out, err);
 }
 
 /* Measures one more split, and joins it with the profile so far, which is NULL before the first
  * one. */
 static enum weft_status add_split(const struct weft_machine *machine,
-                                  const struct weft_config *config, bool contention, int32_t rounds,
+                                  const struct weft_config *config,
+                                  const struct weft_profile *known, bool contention, int32_t rounds,
                                   struct weft_watch *watch, struct weft_profile **profile,
                                   struct weft_error *err)
 {
     struct weft_profile *measured = NULL, *joined = NULL;
-    const char *earlier = *profile == NULL ? NULL : (*profile)->products;
+    const struct weft_profile *earlier = *profile == NULL ? known : *profile;
     WEFT_TRY(measure_split(machine, config, earlier, contention, rounds, watch, &measured, err));
     if (*profile == NULL) {
         *profile = measured;
@@ -394,8 +397,9 @@ static enum weft_status add_split(const struct weft_machine *machine,
 
 enum weft_status weft_machine_measure(const struct weft_machine *machine,
                                       const struct weft_config *config, bool contention,
-                                      int32_t rounds, struct weft_watch *watch,
-                                      struct weft_profile **out, struct weft_error *err)
+                                      int32_t rounds, const struct weft_profile *known,
+                                      struct weft_watch *watch, struct weft_profile **out,
+                                      struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
     int64_t splits[WEFT_MOST_SPLITS];
@@ -406,7 +410,7 @@ enum weft_status weft_machine_measure(const struct weft_machine *machine,
         weft_config_settle(&split, splits[i]);
         split.train.asked.micro_batch = splits[i];
         const enum weft_status status =
-            add_split(machine, &split, contention, rounds, watch, &profile, err);
+            add_split(machine, &split, known, contention, rounds, watch, &profile, err);
         if (status == WEFT_OK) continue;
         weft_profile_destroy(profile);
         return status;

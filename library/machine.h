@@ -57,10 +57,11 @@ WEFT_MUST_USE enum weft_status weft_machine_expect(const struct weft_machine *ma
                                                    const struct weft_plan *plan,
                                                    struct weft_error *err);
 /* Collective: runs weft_measure (runtime/measure/measure.h) on this machine, checked first. rounds
- * 0: as many as needed. */
+ * 0: as many as needed. `known`: a profile of another micro-batch, or NULL. */
 WEFT_MUST_USE enum weft_status weft_machine_measure(
     const struct weft_machine *machine, const struct weft_config *config, bool contention,
-    int32_t rounds, struct weft_watch *watch, struct weft_profile **out, struct weft_error *err);
+    int32_t rounds, const struct weft_profile *known, struct weft_watch *watch,
+    struct weft_profile **out, struct weft_error *err);
 
 /* Collective: appends rank 0's text to the other ranks' `text`, which must be empty. `status` and
  * `err` are rank 0's outcome so far; the others pass WEFT_OK. If rank 0 has failed, every rank

@@ -209,8 +209,8 @@ static enum weft_status measure_profile(struct weft *weft, bool all, struct weft
     const struct weft_cluster *cluster = &weft->session.config->cluster;
     const bool contends = cluster->contention.compute > 0 || cluster->contention.channel > 0;
     WEFT_TRY(weft_machine_measure(&weft->machine, weft->session.config,
-                                  !all && cluster->profile != NULL && contends, 0, NULL, &profile,
-                                  err));
+                                  !all && cluster->profile != NULL && contends, 0, NULL, NULL,
+                                  &profile, err));
     if (!all) WEFT_TRY(weft_session_complete(&weft->session, &profile, err));
     return weft_session_stage(&weft->session, profile, err);
 }

@@ -127,12 +127,12 @@ static enum weft_status layer_times(const struct builder *b, int32_t layer,
     const char *key = weft_layer_key(&b->problem->pool, what, &b->stages->variant.batch);
     if (key == NULL) return weft_fail_memory(b->err, "problem");
     const struct weft_layer_times *times = weft_profile_times(b->profile, what->name, key);
-    if (times == NULL) {
+    if (times == NULL)
         return weft_fail(b->err, WEFT_E_DATA,
-                         "%s profile (%s): no times for layer %s (%s); run `weft profile` for this "
-                         "config",
-                         b->profile->source, b->profile->machine, what->name, key);
-    }
+                         "%s profile (%s): no times for layer %s (%s); run `weft profile %s -o "
+                         "profile.json` and give --profile profile.json",
+                         b->profile->source, b->profile->machine, what->name, key,
+                         b->config->source);
     *out = *times;
     return WEFT_OK;
 }
@@ -172,11 +172,11 @@ static enum weft_status level_ns(const struct builder *b, struct weft_slot slot,
     const struct weft_level_times *at = weft_layer_times_at(&times, level);
     if (at == NULL)
         return weft_fail(b->err, WEFT_E_DATA,
-                         "%s profile (%s): no times for layer %s (%s) with %s recomputation, which "
-                         "plan.recompute asks for; run `weft profile` for this config",
+                         "%s profile (%s): no times for layer %s (%s) with %s recomputation; run "
+                         "`weft profile %s -o profile.json` and give --profile profile.json",
                          b->profile->source, b->profile->machine,
                          b->config->model->layers[slot.index].name, times.key,
-                         weft_recompute_names[level]);
+                         weft_recompute_names[level], b->config->source);
     *out = forward ? at->forward_ns : at->backward_ns;
     return WEFT_OK;
 }

@@ -277,16 +277,20 @@ static enum weft_status run_profile(const struct weft_job *job, struct weft_prof
     return status;
 }
 
-/* Measures one split of the batch, with the load meanwhile. */
+/* Measures one split of the batch, with the load meanwhile. `known` has the curves, or is NULL. */
 static enum weft_status profile_split(const struct weft_config *config, int64_t micro_batch,
-                                      bool contention, struct weft_watch *watch,
-                                      struct weft_profile **out, struct weft_error *err)
+                                      bool contention, const struct weft_profile *known,
+                                      struct weft_watch *watch, struct weft_profile **out,
+                                      struct weft_error *err)
 {
     struct weft_config split = *config;
     struct weft_load before, spent = {0};
     struct weft_profile *profile = NULL;
-    const struct weft_job job = {
-        .kind = WEFT_JOB_PROFILE, .config = &split, .contention = contention, .watch = watch};
+    const struct weft_job job = {.kind = WEFT_JOB_PROFILE,
+                                 .config = &split,
+                                 .profile = known,
+                                 .contention = contention,
+                                 .watch = watch};
     weft_config_settle(&split, micro_batch);
     split.train.asked.micro_batch = micro_batch;
     weft_load_read(&before);
@@ -308,7 +312,7 @@ static enum weft_status add_split(const struct weft_config *config, int64_t micr
                                   struct weft_profile **profile, struct weft_error *err)
 {
     struct weft_profile *measured = NULL, *joined = NULL;
-    WEFT_TRY(profile_split(config, micro_batch, contention, watch, &measured, err));
+    WEFT_TRY(profile_split(config, micro_batch, contention, *profile, watch, &measured, err));
     if (*profile == NULL) {
         *profile = measured;
         return WEFT_OK;

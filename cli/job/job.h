@@ -30,7 +30,8 @@ struct weft_job_reach {
 struct weft_job {
     enum weft_job_kind kind;
     const struct weft_config *config;
-    const struct weft_profile *profile; /* TRAIN: the plan's profile */
+    const struct weft_profile *profile; /* TRAIN: the plan's. PROFILE: of another micro-batch, or
+                                         * NULL */
     const struct weft_plan *plan;       /* TRAIN */
     bool contention;                    /* PROFILE: measure contention */
     int32_t rounds;                     /* PROFILE: timed steps; 0: as many as needed */

@@ -48,9 +48,11 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     }
     weft_config_write(job->config, &part);
     put_text(&writer, "config", &part);
-    if (job->plan) {
+    if (job->profile) {
         weft_profile_write(job->profile, &part);
         put_text(&writer, "profile", &part);
+    }
+    if (job->plan) {
         weft_plan_write(job->plan, &part);
         put_text(&writer, "plan", &part);
     }

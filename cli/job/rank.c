@@ -177,12 +177,28 @@ static enum weft_status leave_result(const struct rank *rank, const struct weft_
     return WEFT_OK;
 }
 
+/* A profile of another micro-batch has the curves and the library of products. */
+static enum weft_status take_known(struct rank *rank, struct weft_profile **out,
+                                   struct weft_error *err)
+{
+    const char *text = NULL;
+    if (!weft_json_string(weft_json_member(weft_json_root(rank->description), "profile"), &text))
+        return WEFT_OK;
+    WEFT_TRY(weft_profile_parse(text, strlen(text), "job profile", out, err));
+    return weft_machine_go_on(&rank->meeting, rank->session.config, *out, NULL, &rank->machine,
+                              err);
+}
+
 static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
 {
-    struct weft_profile *profile = NULL;
+    struct weft_profile *profile = NULL, *known = NULL;
     struct weft_text text;
-    WEFT_TRY(weft_machine_measure(&rank->machine, rank->session.config, rank->job.contention,
-                                  rank->job.rounds, &rank->watch.watch, &profile, err));
+    enum weft_status measured = take_known(rank, &known, err);
+    if (measured == WEFT_OK)
+        measured = weft_machine_measure(&rank->machine, rank->session.config, rank->job.contention,
+                                        rank->job.rounds, known, &rank->watch.watch, &profile, err);
+    weft_profile_destroy(known);
+    WEFT_TRY(measured);
     weft_text_init(&text);
     weft_profile_write(profile, &text);
     enum weft_status status = leave_result(rank, &text, err);

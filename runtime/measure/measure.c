@@ -215,19 +215,22 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
     size_t n_rows = (size_t)weft_measure_rows(profile);
     struct measure_rehearsal rehearsal = {
         .layers = weft_pool_array(&profile->pool, n_rows, sizeof *rehearsal.layers)};
-    if (profile->network.n_hosts > 0)
+    const bool counts_hosts = profile->network.n_hosts > 0 && m->options.known == NULL;
+    if (counts_hosts)
         rehearsal.compute_ns =
             weft_pool_array(&profile->pool, (size_t)profile->ranks, sizeof *rehearsal.compute_ns);
-    if (rehearsal.layers == NULL || (profile->network.n_hosts > 0 && rehearsal.compute_ns == NULL))
+    if (rehearsal.layers == NULL || (counts_hosts && rehearsal.compute_ns == NULL))
         return weft_fail_memory(err, "a profile");
     WEFT_TRY(weft_measure_rehearsals_finish(m->rehearsals, &rehearsal, err));
-    scale_curve(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
-    scale_curve(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
-    scale_collectives(benches, &rehearsal);
+    if (m->options.known == NULL) {
+        scale_curve(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
+        scale_curve(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
+        scale_collectives(benches, &rehearsal);
+        WEFT_TRY(take_benches(m, err));
+    }
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
     profile->staging_bytes = weft_comm_staging_bytes(m->options.comm);
-    WEFT_TRY(take_benches(m, err));
     if (rehearsal.compute_ns != NULL)
         WEFT_TRY(weft_measure_hosts_compute(rehearsal.compute_ns,
                                             (int32_t)m->options.config->cluster.ranks_per_node,
@@ -291,6 +294,25 @@ static enum weft_status check_options(const struct weft_measure_options *options
     return WEFT_OK;
 }
 
+static enum weft_status measure_curves(struct weft_measuring *m, struct weft_error *err)
+{
+    WEFT_TRY(weft_measure_run_benches(&m->options, &m->benches, err));
+    WEFT_TRY(take_benches(m, err));
+    WEFT_TRY(weft_measure_network(&m->options, &m->profile.pool, &m->profile.network, err));
+    return weft_measure_tiers(&m->options, &m->profile, err);
+}
+
+/* Takes all times that no micro-batch changes. The known profile outlives this one. */
+static void take_known(struct weft_measuring *m)
+{
+    const struct weft_profile *known = m->options.known;
+    memcpy(m->profile.collectives, known->collectives, sizeof known->collectives);
+    m->profile.update = known->update;
+    m->profile.norm = known->norm;
+    m->profile.network = known->network;
+    m->profile.tiers = known->tiers;
+}
+
 static enum weft_status begin_profile(struct weft_measuring *m, struct weft_error *err)
 {
     m->profile.source =
@@ -305,10 +327,10 @@ static enum weft_status begin_profile(struct weft_measuring *m, struct weft_erro
     m->profile.updates = weft_config_updates(m->options.config);
     WEFT_TRY(describe_machine(m, err));
     WEFT_TRY(list_layers(m, err));
-    WEFT_TRY(weft_measure_run_benches(&m->options, &m->benches, err));
-    WEFT_TRY(take_benches(m, err));
-    WEFT_TRY(weft_measure_network(&m->options, &m->profile.pool, &m->profile.network, err));
-    WEFT_TRY(weft_measure_tiers(&m->options, &m->profile, err));
+    if (m->options.known != NULL)
+        take_known(m);
+    else
+        WEFT_TRY(measure_curves(m, err));
     WEFT_TRY(read_back(m, &m->planned, err));
     /* Rehearsals keep all state on the device, and so do their predictions. */
     m->planned->tiers = (struct weft_profile_tiers){0};

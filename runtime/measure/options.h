@@ -11,6 +11,8 @@
 #include "runtime/nn/nn.h"
 #include "spec/config.h"
 
+struct weft_profile;
+
 struct weft_measure_options {
     const struct weft_config *config;
     struct weft_device *device; /* wall clock */
@@ -20,6 +22,9 @@ struct weft_measure_options {
     int32_t rounds;           /* medians are taken over rounds; 0: default */
     bool contention;          /* also measure rates of compute and communication while both run */
     struct weft_watch *watch; /* or NULL */
+    /* A profile of another micro-batch, measured here: its curves stay, and layers, agreement and
+     * base are measured. NULL: all is measured. */
+    const struct weft_profile *known;
 };
 
 #endif

@@ -68,9 +68,9 @@ static enum weft_status refuse_missing(const struct figures *figures, struct wef
                            config, missing->figure, missing->part);
     }
     weft_text_addf(&text,
-                   "give %s, or measure: `weft profile CONFIG -o profile.json`, then --profile "
+                   "give %s, or measure: `weft profile %s -o profile.json`, then --profile "
                    "profile.json (or name it in cluster.profile)",
-                   figures->n_missing == 1 ? "it" : "them");
+                   figures->n_missing == 1 ? "it" : "them", config);
     enum weft_status status = weft_text_ok(&text)
                                   ? weft_fail(err, WEFT_E_DATA, "%s", weft_text_chars(&text))
                                   : weft_fail_memory(err, "a profile");

@@ -18,7 +18,7 @@ DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 MEASURED = {"weft plan configs/runs/gpt-10m.json": "its layer times are measured",
             "weft train": "losses hang on the processor"}
 # The first word of a command that is not run, and the reason.
-NOT_RUN = {"make": "`make demo` measures this machine for half a minute; cli-verbs runs weft demo",
+NOT_RUN = {"make": "`make demo` measures this machine for half a minute; cli-demo runs weft demo",
            "apt-get": "installs packages and trains for minutes",
            "cc": "library-install builds and runs the example", "git": "fetches the project"}
 # Planned for half a minute or more: compared only with `slow`.

@@ -163,7 +163,7 @@ def a_profile_has_every_micro_batch(weft):
         assert sum(f"samples={size} " in key for key in keys) == 4, keys
     weft.expect(0, "plan", path, "--profile", "profile.json")
     weft.expect(65, "plan", path, "--profile", "profile.json", "--set", "train.batch=8",
-                says=["samples=4", "`weft profile CONFIG"])
+                says=["samples=4", "run.json -o profile.json`"])
 
 
 @case

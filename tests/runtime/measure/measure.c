@@ -144,6 +144,9 @@ static void counts_memory(void)
 
 /* Benches and rehearsals with known results: the linker gives a profile's calls of them to this
  * test. Each call is counted, and one of them may fail. */
+/* A profile of another micro-batch; NULL: none. */
+static const struct weft_profile *other_split;
+
 enum stage { STAGE_BENCHES, STAGE_CREATE, STAGE_ROUNDS, STAGE_TURN, STAGE_FINISH, STAGE_COUNT };
 enum { POINTS = 4, FIRST_ROUNDS = 2, ALL_ROUNDS = 5, NO_FAILURE = -1 };
 
@@ -206,7 +209,9 @@ enum weft_status __wrap_weft_measure_rehearsals_create(const struct weft_measure
 {
     if (!known.replaced) return __real_weft_measure_rehearsals_create(options, profile, out, err);
     WEFT_TRY(pass_stage(STAGE_CREATE, err));
-    CHECK(profile->update.n == POINTS && profile->update.ns[1] == 10000, "planned with benches");
+    CHECK(profile->update.n == POINTS &&
+              profile->update.ns[1] == (other_split != NULL ? 15000 : 10000),
+          "planned with benches");
     *out = (struct measure_rehearsals *)&known;
     return WEFT_OK;
 }
@@ -287,7 +292,8 @@ static enum weft_status measure_known(const struct weft_config *config, const st
     const struct weft_comm_options comm = ranks_options(0, ranks);
     const struct weft_nn_options nn = {.threads = 1, .gemm = "auto"};
     struct weft_watch watch = {.look = look_at_nothing, .now_ns = weft_clock_now_ns};
-    struct weft_measure_options options = {.config = config, .threads = 3, .watch = &watch};
+    struct weft_measure_options options = {
+        .config = config, .threads = 3, .watch = &watch, .known = other_split};
     const struct measure_rehearsal found = known.found;
     memset(&known, 0, sizeof known);
     known.found = found;
@@ -316,7 +322,7 @@ static enum weft_status measure_known(const struct weft_config *config, const st
 /* Curves keep their form and have the speed that was seen. */
 static int scales_to_what_was_seen(int32_t rank, const struct ranks *ranks, void *config)
 {
-    struct weft_profile *profile;
+    struct weft_profile *profile, *again;
     (void)rank;
     known.found = (struct measure_rehearsal){
         .step_ns = INT64_C(1) << 40,
@@ -348,6 +354,15 @@ static int scales_to_what_was_seen(int32_t rank, const struct ranks *ranks, void
     known.found.transfer_expected_ns[WEFT_ALL_REDUCE] = 100;
     OK(measure_known(config, ranks, NO_FAILURE, &profile, &err));
     expect_curve(&profile->collectives[WEFT_ALL_REDUCE], 1500, "all_reduce, seen");
+    /* Curves of another micro-batch stay as they are, and cost no benches. */
+    other_split = profile;
+    OK(measure_known(config, ranks, NO_FAILURE, &again, &err));
+    CHECK(known.calls[STAGE_BENCHES] == 0, "benches ran");
+    expect_curve(&again->update, 7500, "update, known");
+    expect_curve(&again->collectives[WEFT_ALL_GATHER], 3000, "all_gather, known");
+    CHECK(again->base_bytes == 5678901 && again->layers[0].forward_ns == 100000, "measured");
+    other_split = NULL;
+    weft_profile_destroy(again);
     weft_profile_destroy(profile);
     return 0;
 }

@@ -221,7 +221,7 @@ Test(profile_analytic, names_the_missing_figure)
          "\"wte\" (embedding vocab=256"},
         {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"bf16\":\"1T\"}}}",
          "\n"
-         "give them, or measure: `weft profile CONFIG -o profile.json`, then --profile "
+         "give them, or measure: `weft profile run.json -o profile.json`, then --profile "
          "profile.json (or name it in cluster.profile)"},
         {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"f32\":\"1T\"}}}",
          "$.cluster.device.memory_bandwidth is missing"},
@@ -569,7 +569,7 @@ Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
     cr_assert_not_null(strstr(error, "), and run.json does not give "
                                      "cluster.device.flops.f32"),
                        "%s", error);
-    cr_assert_not_null(strstr(error, "or measure: `weft profile CONFIG -o profile.json`"), "%s",
+    cr_assert_not_null(strstr(error, "or measure: `weft profile run.json -o profile.json`"), "%s",
                        error);
     drop(config);
 }

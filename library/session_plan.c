@@ -98,15 +98,30 @@ static enum weft_status keep_faster(struct weft_session *session, struct best *b
     return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
 }
 
+/* Moves one bound into the plan. A period that two axes planned is there once, with the larger
+ * bound. */
+static void move_bound(struct weft_plan *plan, struct weft_plan_variant *other)
+{
+    if (weft_plan_same_variant(plan->problem, other->problem)) return;
+    for (int32_t i = 0; i < plan->n_others; i++) {
+        const struct weft_plan_variant known = plan->others[i];
+        if (!weft_plan_same_variant(known.problem, other->problem)) continue;
+        if (other->bound_ns <= known.bound_ns) return;
+        plan->others[i] = *other;
+        *other = known;
+        return;
+    }
+    plan->others[plan->n_others++] = *other;
+    *other = (struct weft_plan_variant){0};
+}
+
 /* Moves the bounds of the other periods into the best plan. */
 static enum weft_status hand_over(struct best *best, struct weft_plan *plan, struct weft_error *err)
 {
     plan->others = weft_pool_array(&plan->pool, (size_t)best->n_others, sizeof *plan->others);
     if (plan->others == NULL) return weft_fail_memory(err, "a plan");
-    for (; plan->n_others < best->n_others; plan->n_others++) {
-        plan->others[plan->n_others] = best->others[plan->n_others];
-        best->others[plan->n_others] = (struct weft_plan_variant){0};
-    }
+    for (int32_t i = 0; i < best->n_others; i++)
+        move_bound(plan, &best->others[i]);
     return WEFT_OK;
 }
 

@@ -161,6 +161,11 @@ struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan)
     return weft_hash_bytes(parts, sizeof parts);
 }
 
+bool weft_plan_same_variant(const struct weft_problem *a, const struct weft_problem *b)
+{
+    return weft_period_rule_same(&a->period, &b->period) && a->blocks.scale == b->blocks.scale;
+}
+
 int64_t weft_plan_least_bound_ns(const struct weft_plan *plan)
 {
     int64_t least_ns = plan->bound_ns;

@@ -262,19 +262,14 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     return check_gap(reader, solver);
 }
 
-static bool same_variant(const struct weft_problem *a, const struct weft_problem *b)
-{
-    return weft_period_rule_same(&a->period, &b->period) && a->blocks.scale == b->blocks.scale;
-}
-
 /* Each variant is in the file once, so that bounds of n periods are bounds of n different ones. */
 static enum weft_status check_new(struct reader *reader, const char *where,
                                   const struct weft_problem *problem)
 {
     const struct weft_plan *plan = reader->plan;
-    bool known = same_variant(plan->problem, problem);
+    bool known = weft_plan_same_variant(plan->problem, problem);
     for (int32_t i = 0; i < plan->n_others; i++)
-        known = known || same_variant(plan->others[i].problem, problem);
+        known = known || weft_plan_same_variant(plan->others[i].problem, problem);
     if (!known) return WEFT_OK;
     return weft_fail(reader->err, WEFT_E_DATA, "%s: the file has this period already", where);
 }

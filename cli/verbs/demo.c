@@ -158,8 +158,9 @@ static enum weft_status find_least(const struct demo *demo, bool recomputes, int
     struct weft_session session = {0};
     enum weft_status status = open_session(demo, 0, &session, err);
     if (status == WEFT_OK && !recomputes) {
+        const struct weft_variant variant = session.stages.variant;
         session.config->recomputes = NULL;
-        status = weft_session_stage_variant(&session, &session.stages.variant, err);
+        status = weft_session_stage_variant(&session, &variant, err);
     }
     if (status == WEFT_OK) *out = weft_least_limit(session.stages.problem, 0, NULL);
     if (status == WEFT_OK && *out < 0) status = weft_fail_memory(err, "the least limit");

@@ -69,18 +69,16 @@ const char *weft_best_mark_name(enum weft_best_mark mark)
     return names[mark];
 }
 
-/* The last cell: "yes", the memory that is lacking, or the reason. */
-static void add_mark(struct weft_table *table, const struct weft_best *best,
+/* The memory of a row without a plan: what its least limit lacks, or the reason. */
+static void add_lack(struct weft_table *table, const struct weft_best *best,
                      const struct weft_best_row *row)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
     const int64_t lacking = row->least_bytes - best->limit_bytes;
-    if (row->mark == WEFT_BEST_FITS)
-        weft_table_cell_painted(table, WEFT_PAINT_GOOD, "yes");
-    else if (row->mark == WEFT_BEST_ABOVE && row->least_bytes > 0 && lacking > 0)
+    if (row->mark == WEFT_BEST_ABOVE && row->least_bytes > 0 && lacking > 0)
         weft_table_cell_painted(table, WEFT_PAINT_BAD, "+%s", weft_units_show_bytes(lacking, text));
     else if (row->mark == WEFT_BEST_ABOVE)
-        weft_table_cell_painted(table, WEFT_PAINT_BAD, "no");
+        weft_table_cell_painted(table, WEFT_PAINT_BAD, "no pages");
     else
         weft_table_cell(table, "%s", weft_best_mark_name(row->mark));
 }
@@ -94,9 +92,10 @@ static void add_row(struct weft_table *table, const struct weft_best *best,
     weft_table_cell(table, "%s", row->recompute);
     weft_table_cell(table, "%s", row->offload);
     if (row->mark != WEFT_BEST_FITS) {
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < 3; i++)
             weft_table_cell(table, "-");
-        add_mark(table, best, row);
+        add_lack(table, best, row);
+        weft_table_cell(table, "-");
         return;
     }
     weft_table_cell(table, "%lld x %d", (long long)row->micro_batch, row->micro_steps);
@@ -107,7 +106,6 @@ static void add_row(struct weft_table *table, const struct weft_best *best,
         weft_table_cell(table, "-");
     else
         weft_table_cell(table, "%.2f %%", 100 * gap);
-    add_mark(table, best, row);
 }
 
 /* The row that needs the least memory; NULL if none is known. */
@@ -201,16 +199,16 @@ void weft_best_table(const struct weft_best *best, struct weft_text *out)
         weft_text_addf(out, "limit %s\n", weft_units_show_bytes(best->limit_bytes, limit));
     else
         weft_text_add(out, "no memory limit\n");
-    weft_table_init(&table, "lllrrrrrr");
+    weft_table_init(&table, "lllrrrrr");
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         weft_table_cell(&table, "%s", heads[i]);
     for (int32_t i = 0; i < best->n_rows; i++)
         add_row(&table, best, &best->rows[i]);
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
-    weft_text_add(out, "split: samples of a rank x micro-steps; gap: to a step time that no "
-                       "planned variant of the row beats; fits: yes, or the memory that its least "
-                       "limit lacks, or the reason\n");
+    weft_text_add(out, "split: samples of a rank x micro-steps; memory: of a rank, or with + what "
+                       "the row's least limit lacks, or why it has no plan; gap: to a step time "
+                       "that no planned variant of the row beats\n");
     add_verdict(best, out);
 }
 

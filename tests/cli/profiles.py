@@ -267,6 +267,11 @@ def times_of_another_machine_may_be_planned_with(weft):
     assert code == 0 and err == "", err
 
 
+def is_part(layers, measured_layers):
+    """A run keeps the layers of its own micro-batch; the profile has others too."""
+    return layers and all(layer in measured_layers for layer in layers)
+
+
 @case
 def verify_and_simulate_tell_foreign_times(weft):
     config, profile = bare(weft), measured(weft, machine="Other CPU, 64 cores, avx512", busy_millicores=1300)
@@ -284,6 +289,7 @@ def a_run_with_foreign_times_measures_its_own_base(weft):
     with open(own, encoding="utf-8") as file:
         profile = json.load(file)
     profile["base_bytes"] = 1 << 40  # more than any limit allows
+    del profile["bases"]
     profile["measured_on"]["machine"] = "Other CPU, 64 cores, avx512"
     weft.write("foreign.json", profile)
     limit = ("--memory-limit", "2GiB")
@@ -294,7 +300,7 @@ def a_run_with_foreign_times_measures_its_own_base(weft):
         kept = json.load(file)
     assert 0 < kept["base_bytes"] < 1 << 31, kept["base_bytes"]
     assert kept["measured_on"]["machine"] == "Other CPU, 64 cores, avx512", kept["measured_on"]
-    assert kept["layers"] == profile["layers"]
+    assert is_part(kept["layers"], profile["layers"]), kept["layers"]
 
 
 @case
@@ -319,7 +325,7 @@ def layer_times_serve_any_number_of_ranks(weft):
                 says=told)
     with open(weft.path("run/profile.json"), encoding="utf-8") as file:
         kept = json.load(file)
-    assert kept["ranks"] == 3 and kept["layers"] == layers and kept["base_bytes"] > 0, kept
+    assert kept["ranks"] == 3 and kept["base_bytes"] > 0 and is_part(kept["layers"], layers), kept
     weft.expect(0, "check", config, *three)
     planner = ("--planner", "greedy")
     weft.expect(0, "plan", config, *three, *planner, "-o", "plan.json", says=told)

@@ -209,9 +209,9 @@ def recomputes_if_nothing_fits_without(weft):
     for verb in ("verify", "simulate"):
         weft.expect(0, verb, plan, "--config", path)
     weft.expect(65, "verify", plan, "--config", path, "--set", "plan.recompute=none")
-    kept = weft.expect(0, "train", path, "--run", "kept", "-q")
-    again = weft.expect(0, "train", path, "--run", "again", "-q", "--plan", plan)
-    planned_here = weft.expect(0, "train", path, "--run", "here", "-q", *limit)
+    run = ("train", path, "--clock", "virtual", "-q", "--run")
+    kept, again, planned_here = (weft.expect(0, *run, *words) for words in (
+        ("kept",), ("again", "--plan", plan), ("here", *limit)))
     ends = [re.search(r"parameters\s+([0-9a-f]{32})", text).group(1) for text in (kept, again, planned_here)]
     assert len(set(ends)) == 1, ends
     says = ["Also: plans for FSDP2 recompute nothing"]

@@ -341,7 +341,7 @@ def layer_times_serve_any_number_of_ranks(weft):
         assert "measured with 2 ranks, and the config has 3" in err, (verb, err)
     with open(weft.path("other/profile.json"), encoding="utf-8") as file:
         kept = json.load(file)
-    assert kept["measured_on"]["ranks"] == 2 and kept["layers"] == layers, kept
+    assert kept["measured_on"]["ranks"] == 2 and is_part(kept["layers"], layers), kept
     wide = bare(weft, "wide.json", **{f"model__layers__{n}__hidden": 16 for n in range(4)})
     weft.expect(0, "check", wide, *three)
     weft.expect(0, "plan", wide, *three, *planner, "-o", "wide.json", says=told)

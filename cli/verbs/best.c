@@ -397,11 +397,12 @@ static enum weft_status plan_all(struct choice *choice, struct weft_error *err)
     return status;
 }
 
-/* The winner with its plan. With -o its files are written. */
-static enum weft_status end_with_winner(struct choice *choice, struct weft_text *out,
+/* Writes the winner's files with -o, and tells the commands to type next. */
+static enum weft_status end_with_winner(struct choice *choice, const struct weft_cli *cli,
                                         struct weft_error *err)
 {
     const struct weft_best_row *row = weft_best_fastest(&choice->best);
+    struct weft_text out;
     if (row == NULL) return WEFT_OK;
     struct weft_winner winner = {
         .cli = choice->cli,
@@ -410,33 +411,32 @@ static enum weft_status end_with_winner(struct choice *choice, struct weft_text 
         .measured = choice->profile[0] != '\0' ? &choice->measured : NULL,
     };
     if (choice->cli->output != NULL) WEFT_TRY(weft_winner_write(&winner, err));
-    weft_winner_tell_next(&winner, out);
-    return WEFT_OK;
+    if (cli->json) return WEFT_OK;
+    weft_cli_report_init(cli, NULL, &out);
+    weft_winner_tell_next(&winner, &out);
+    const enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_text_finish(&out);
+    return status;
 }
 
+/* Rows are long work, so they are printed before any file is written. */
 static enum weft_status print_rows(struct choice *choice, struct weft_error *err)
 {
     struct weft_cli cli = *choice->cli;
     struct weft_text out;
     cli.output = NULL; /* a folder */
     weft_cli_report_init(&cli, NULL, &out);
-    enum weft_status status = WEFT_OK;
     if (cli.json) {
         struct weft_json_writer writer;
-        struct weft_text ignored;
-        weft_text_init(&ignored);
         weft_json_writer_init(&writer, &out, 2);
         weft_best_json(&choice->best, &writer);
         weft_text_add(&out, "\n");
-        status = end_with_winner(choice, &ignored, err);
-        weft_text_finish(&ignored);
     } else {
         weft_best_table(&choice->best, &out);
-        status = end_with_winner(choice, &out, err);
     }
-    if (status == WEFT_OK) status = weft_cli_emit(&cli, &out, err);
+    enum weft_status status = weft_cli_emit(&cli, &out, err);
     weft_text_finish(&out);
-    return status;
+    return status == WEFT_OK ? end_with_winner(choice, &cli, err) : status;
 }
 
 static enum weft_status choose_best(struct choice *choice, struct weft_error *err)
@@ -470,6 +470,7 @@ static enum weft_status run_best(const struct weft_cli *given, struct weft_error
     struct weft_cli line;
     struct weft_error why = {0};
     WEFT_TRY(weft_cli_make_config(given, &line, err));
+    if (line.output != NULL && strcmp(line.output, "-") == 0) line.output = NULL;
     choice = (struct choice){.cli = &line, .profile_fd = -1};
     weft_text_init(&choice.measured);
     for (int i = 0; i < MOST_ROWS; i++)

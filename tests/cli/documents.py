@@ -23,7 +23,7 @@ NOT_RUN = {"make": "`make demo` measures this machine for half a minute; cli-dem
            "cc": "library-install builds and runs the example", "git": "fetches the project"}
 # Planned for half a minute or more: compared only with `slow`.
 SLOW = ("weft plan configs/runs/gpt2-xl.json", "weft sweep configs/runs/gpt-tiny-host.json", "weft train",
-        "weft plan configs/runs/gpt-10m.json")
+        "weft plan configs/runs/gpt-10m.json", "weft best llama-3-8b")
 
 
 def blocks():

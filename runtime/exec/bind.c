@@ -57,6 +57,16 @@ static enum weft_status bind_temporary(const struct binding *binding, bool backw
     return WEFT_OK;
 }
 
+/* Prepares the layer's calls, which are all alike. */
+static enum weft_status prepare_call(struct weft_exec *exec, int32_t layer,
+                                     struct weft_nn_call *call, struct weft_error *err)
+{
+    if (exec->prepared[layer] == NULL)
+        WEFT_TRY(weft_nn_prepare(exec->options.nn, call, &exec->pool, &exec->prepared[layer], err));
+    call->prepared = exec->prepared[layer];
+    return WEFT_OK;
+}
+
 /* Address of a tensor in its unit's buffer of that kind; NULL if this is no operand. */
 static void *tensor_address(const struct binding *binding, enum weft_buffer_kind kind,
                             int32_t tensor)
@@ -104,6 +114,7 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
         buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
     call->recompute = weft_program_recompute(exec->options.program, at->layer);
     const bool shared = at->micro % exec->options.program->period.group != 0;
+    WEFT_TRY(prepare_call(exec, at->layer, call, err));
     WEFT_TRY(bind_temporary(binding, backward, call, err));
     for (int32_t i = 0; i < layer->n_tensors; i++)
         call->tensors[i] = tensor_address(binding, WEFT_BUFFER_FULL, layer->tensors[i]);
@@ -463,7 +474,10 @@ static enum weft_status bind_table(struct weft_exec *exec, int parity, struct we
 
 enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err)
 {
+    const size_t n_layers = (size_t)exec->options.config->model->n_layers;
     WEFT_TRY(bind_singles(exec, err));
+    exec->prepared = weft_pool_array(&exec->pool, n_layers, sizeof *exec->prepared);
+    if (exec->prepared == NULL) return weft_fail_memory(err, "prepared layers");
     for (int parity = 0; parity < exec->places.n_tables; parity++)
         WEFT_TRY(bind_table(exec, parity, err));
     if (exec->places.n_tables == 1) exec->tables[1] = exec->tables[0];

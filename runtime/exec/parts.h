@@ -91,13 +91,13 @@ struct weft_exec {
     struct exec_bound *tables[EXEC_TABLES]; /* [n_instructions], for even and odd periods */
     struct exec_bound *bound;               /* the table of the current period */
     int parity;                             /* of the current period */
+    const void **prepared;                  /* [n_layers], of weft_nn_prepare */
     struct weft_record *records;
     struct exec_unit *units; /* [n_units], with addresses of the first period */
 
     int64_t input_bytes, target_bytes;
-    int64_t all_rows; /* over all micro-steps and ranks of comm */
-    unsigned char *record, *record_sum;
-    unsigned char *own; /* struct exec_own */
+    int64_t all_rows;                         /* over all micro-steps and ranks of comm */
+    unsigned char *record, *record_sum, *own; /* own: struct exec_own */
     struct exec_mailbox mailbox;
     struct exec_away *away;       /* NULL: no state is on a disk */
     struct exec_host *host;       /* NULL: nothing is on the host */

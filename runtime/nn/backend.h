@@ -13,6 +13,7 @@ struct weft_layer;
 struct weft_nn_call; /* nn.h; so is the next */
 struct weft_nn_needs;
 struct weft_nn_options;
+struct weft_pool;
 struct weft_text;
 
 typedef void weft_nn_update_fn(struct weft_nn *nn, struct weft_stream *stream,
@@ -43,6 +44,9 @@ struct weft_nn_backend {
     int64_t (*receive_needs)(int32_t ranks, int64_t slice_bytes);
     /* NULL if streams report every failure. */
     enum weft_status (*verdict)(struct weft_nn *nn, struct weft_error *err);
+    /* NULL if nothing is the same for all calls of a layer. */
+    enum weft_status (*prepare)(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                struct weft_pool *pool, const void **out, struct weft_error *err);
     void (*forward)(struct weft_nn *nn, struct weft_stream *stream,
                     const struct weft_nn_call *call);
     void (*backward)(struct weft_nn *nn, struct weft_stream *stream,

@@ -96,6 +96,14 @@ enum weft_status weft_nn_verdict(struct weft_nn *nn, struct weft_error *err)
     return nn->backend->verdict == NULL ? WEFT_OK : nn->backend->verdict(nn, err);
 }
 
+enum weft_status weft_nn_prepare(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                 struct weft_pool *pool, const void **out, struct weft_error *err)
+{
+    *out = NULL;
+    if (nn->backend->prepare == NULL) return WEFT_OK;
+    return nn->backend->prepare(nn, call, pool, out, err);
+}
+
 void weft_nn_forward(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_call *call)
 {

@@ -87,9 +87,14 @@ struct weft_nn_call {
     const struct weft_layer *layer; /* outlives the call */
     struct weft_batch batch;
     enum weft_dtype gradient_dtype; /* f32, or that of the batch */
+    /* Backward first restores what forward dropped. The stream fails with WEFT_E_DATA if the back
+     * end cannot do this level for the layer. */
+    enum weft_recompute recompute;
     const void *tensors[WEFT_LAYER_TENSORS];
     void *gradients[WEFT_LAYER_TENSORS]; /* backward; NULL: frozen, not computed */
     bool accumulate[WEFT_LAYER_TENSORS];
+    bool adds_loss;         /* adds to *loss */
+    const void *prepared;   /* of weft_nn_prepare; or NULL: each call does its work */
     const void *input;      /* int32 tokens for an embedding, otherwise [T, width] */
     const int32_t *targets; /* of classes; in forward also WEFT_NO_TARGET */
     void *output;
@@ -97,18 +102,22 @@ struct weft_nn_call {
     void *temporary; /* with the bytes that the level drops */
     void *scratch;   /* the plan's memory for a GPU's kernels; NULL: none */
     int64_t scratch_bytes;
-    /* Backward first restores what forward dropped. The stream fails with WEFT_E_DATA if the back
-     * end cannot do this level for the layer. */
-    enum weft_recompute recompute;
     const void *output_gradient; /* [T, outputs]; not for loss layers */
     void *input_gradient;        /* NULL: not wanted (first layer) */
     double loss_scale;   /* loss layers: factor of every row's loss in the gradient, 1 / rows of all
                             ranks */
     const double *scale; /* in device memory: another factor, for f16; NULL: 1 */
     const struct weft_nn_cache *cache; /* of a part of a sequence; or NULL */
-    double *loss;   /* loss layers, forward: sum of rows' losses on this rank (natural log) */
-    bool adds_loss; /* adds to *loss */
+    double *loss; /* loss layers, forward: sum of rows' losses on this rank (natural log) */
 };
+
+/* Does the work that calls have in common if their layer, batch and level are equal. The pool owns
+ * the result, which is NULL if there is none. WEFT_E_DATA if the back end cannot do the call. */
+struct weft_pool;
+WEFT_MUST_USE enum weft_status weft_nn_prepare(const struct weft_nn *nn,
+                                               const struct weft_nn_call *call,
+                                               struct weft_pool *pool, const void **out,
+                                               struct weft_error *err);
 
 /* Push the call, copied, on the stream. WEFT_E_DATA, from stream or verdict, if a token or target
  * is out of range. The stream fails with WEFT_E_DATA if the layer does not train on this device,

@@ -40,11 +40,20 @@ WEFT_MUST_USE enum weft_status weft_nn_cpu_backward(const struct weft_nn *nn,
                                                     const struct weft_nn_call *call,
                                                     struct weft_error *err);
 
+/* weft_nn_prepare: the walk of a layer with a recipe. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_prepare(const struct weft_nn *nn,
+                                                   const struct weft_nn_call *call,
+                                                   struct weft_pool *pool, const void **out,
+                                                   struct weft_error *err);
+
 typedef enum weft_status weft_nn_cpu_fn(const struct weft_nn_cpu *cpu,
                                         const struct weft_nn_call *call, struct weft_error *err);
 
 /* layers/walk.c: layers with a recipe. */
 weft_nn_cpu_fn weft_nn_cpu_walk_forward, weft_nn_cpu_walk_backward;
+WEFT_MUST_USE enum weft_status weft_nn_cpu_walk_prepare(const struct weft_nn_call *call,
+                                                        struct weft_pool *pool, const void **out,
+                                                        struct weft_error *err);
 weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
 
 /* Parts of layers */
@@ -76,7 +85,8 @@ struct weft_nn_attention {
     int64_t query_stride, key_stride, value_stride;
     void *probabilities; /* [samples, heads, seq_len, seq_len], saved for backward, in rows or in
                             the kernels' order; NULL: backward computes them again */
-    void *stripe; /* scratch, if they are not saved: [weft_stripe_rows, seq_len] or all rows */
+    float *log_sums; /* [T, heads]: of whole heads without probabilities; NULL: products alone */
+    void *stripe;    /* scratch, if they are not saved: [weft_stripe_rows, seq_len] or all rows */
 };
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads(const struct weft_nn_cpu *cpu,
                                                         const struct weft_nn_attention *attention,

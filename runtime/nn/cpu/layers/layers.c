@@ -32,6 +32,16 @@ static enum weft_status check_call(const struct weft_nn_call *call, struct weft_
     return WEFT_OK;
 }
 
+enum weft_status weft_nn_cpu_prepare(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                     struct weft_pool *pool, const void **out,
+                                     struct weft_error *err)
+{
+    (void)nn;
+    WEFT_TRY(check_call(call, err));
+    if (functions_of(call->layer) != &walk) return WEFT_OK;
+    return weft_nn_cpu_walk_prepare(call, pool, out, err);
+}
+
 enum weft_status weft_nn_cpu_forward(const struct weft_nn *nn, const struct weft_nn_call *call,
                                      struct weft_error *err)
 {

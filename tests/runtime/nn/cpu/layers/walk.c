@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "layers/recipe/op.h"
 #include "subject.h"
 #include "tests/effort.h"
@@ -116,5 +117,75 @@ Test(block, other_kinds_restore_nothing)
     cr_assert_not_null(strstr(err.text, "restore no saved activations of a layer_norm"), "%s",
                        err.text);
     subject_finish(&subject);
+    weft_nn_close(nn);
+}
+
+static void check_prepared(struct weft_nn *nn, struct weft_layer layer, bool has_levels)
+{
+    struct weft_pool pool;
+    struct weft_error err = {0};
+    weft_pool_init(&pool);
+    struct subject plain;
+    subject_init(&plain, layer, 2, 9, 0);
+    subject_forward(nn, &plain);
+    subject_backward(nn, &plain);
+    for (int level = 0; level < (has_levels ? WEFT_RECOMPUTE_COUNT : 1); level++) {
+        struct subject_level it;
+        subject_level_init(&it, &plain, (enum weft_recompute)level);
+        cr_assert_eq(weft_nn_prepare(nn, &it.subject.call, &pool, &it.subject.call.prepared, &err),
+                     WEFT_OK, "%s", err.text);
+        cr_assert_not_null(it.subject.call.prepared);
+        subject_level_run(nn, &it);
+        cr_assert(subject_same_bits(&plain, &it.subject), "%s, level %d", layer.name, level);
+        subject_level_finish(&it);
+    }
+    subject_finish(&plain);
+    weft_pool_finish(&pool);
+}
+
+Test(block, prepared_calls_have_the_bits_of_others)
+{
+    struct weft_nn *nn = subject_open("plain");
+    check_prepared(nn, subject_block(6, 2, 10), true);
+    check_prepared(nn, subject_llama(&weft_kind_qwen3_block, 8, 2, 1, 4, 6), true);
+    check_prepared(nn, subject_linear(5, 7, true), false);
+    weft_nn_close(nn);
+}
+
+/* A call takes the walk that it is given, here one of fewer heads. */
+Test(block, prepared_calls_derive_nothing)
+{
+    struct weft_nn *nn = subject_open("plain");
+    struct weft_pool pool;
+    struct weft_error err = {0};
+    struct subject two, one;
+    weft_pool_init(&pool);
+    subject_init(&two, subject_block(6, 2, 10), 1, 5, 0);
+    subject_init(&one, subject_block(6, 1, 10), 1, 5, 0);
+    cr_assert_eq(weft_nn_prepare(nn, &one.call, &pool, &two.call.prepared, &err), WEFT_OK);
+    subject_forward(nn, &one);
+    subject_forward(nn, &two);
+    cr_assert_eq(memcmp(one.call.output, two.call.output, (size_t)one.n_outputs * sizeof(float)),
+                 0);
+    two.call.prepared = NULL;
+    subject_forward(nn, &two);
+    cr_assert_neq(memcmp(one.call.output, two.call.output, (size_t)one.n_outputs * sizeof(float)),
+                  0);
+    subject_finish(&one);
+    subject_finish(&two);
+    weft_pool_finish(&pool);
+    weft_nn_close(nn);
+}
+
+Test(block, kinds_for_planning_are_not_prepared)
+{
+    struct weft_nn *nn = subject_open("plain");
+    struct weft_layer layer = subject_block(6, 2, 10);
+    struct weft_error err = {0};
+    const void *prepared = &layer;
+    layer.kind = &weft_kind_encoder_block;
+    const struct weft_nn_call call = {.layer = &layer, .batch = {1, 5, WEFT_F32, false, false}};
+    cr_assert_eq(weft_nn_prepare(nn, &call, NULL, &prepared, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "encoder_block"), "%s", err.text);
     weft_nn_close(nn);
 }

@@ -1,6 +1,6 @@
 /* Measures the CPU layers on one thread: GEMM by shape; a training step of a GPT with 10 million
- * parameters as a share of the best GEMM rate; AdamW against a loop that only moves the same bytes;
- * the norm.
+ * parameters as a share of the best GEMM rate; attention of shared heads by products and as whole
+ * heads; AdamW against a loop that only moves the same bytes; the norm.
  *
  *     build/bench/nn [LIBRARY [f32|bf16|f16]] */
 #include <stdio.h>
@@ -287,6 +287,57 @@ static void training_step(struct weft_nn *nn)
     }
 }
 
+/* Attention of the model with keys and values that groups of heads share, without saved
+ * probabilities: by products, and as whole heads where kernels do. Both in turns, best of each. */
+static void shared_attention(struct weft_nn *nn)
+{
+    enum { SIZE = HIDDEN / HEADS, KV_HEADS = 2, STRIDE = (HEADS + 2 * KV_HEADS) * SIZE };
+    enum { STRIPE = SEQ_LEN * SEQ_LEN, SUMS = 2 * SEQ_LEN * SIZE };
+    struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
+    char *qkv = elements((int64_t)ROWS * STRIDE, 1), *d_qkv = elements((int64_t)ROWS * STRIDE, 0);
+    void *output = elements((int64_t)ROWS * HIDDEN, 0);
+    const void *d_output = elements((int64_t)ROWS * HIDDEN, 1);
+    const int64_t key = HIDDEN * weft_dtype_bytes(dtype);
+    const int64_t value = key + KV_HEADS * SIZE * weft_dtype_bytes(dtype);
+    const struct weft_nn_attention attention = {.dtype = dtype,
+                                                .samples = SAMPLES,
+                                                .seq_len = SEQ_LEN,
+                                                .heads = HEADS,
+                                                .kv_heads = KV_HEADS,
+                                                .size = SIZE,
+                                                .query = qkv,
+                                                .key = qkv + key,
+                                                .value = qkv + value,
+                                                .query_stride = STRIDE,
+                                                .key_stride = STRIDE,
+                                                .value_stride = STRIDE,
+                                                .log_sums = numbers((int64_t)ROWS * HEADS, 0),
+                                                .stripe = numbers(STRIPE, 0)};
+    const struct weft_nn_attention_gradients to = {d_qkv, d_qkv + key, d_qkv + value,
+                                                   numbers(STRIPE, 0), numbers(SUMS, 0)};
+    const bool can_whole = cpu->whole_heads;
+    int64_t best[2][2] = {{INT64_MAX, INT64_MAX}, {INT64_MAX, INT64_MAX}};
+    for (int i = 0; i < 4 * ROUNDS; i++) {
+        struct weft_error err = {0};
+        int64_t *const at = best[i % 2];
+        cpu->whole_heads = i % 2 == 1 && can_whole;
+        const int64_t start = weft_clock_now_ns();
+        if (weft_nn_cpu_attend_heads(cpu, &attention, output, &err) != WEFT_OK) fail(err.text);
+        const int64_t middle = weft_clock_now_ns();
+        if (weft_nn_cpu_attend_heads_backward(cpu, &attention, output, d_output, &to, &err) !=
+            WEFT_OK)
+            fail(err.text);
+        const int64_t end = weft_clock_now_ns();
+        if (middle - start < at[0]) at[0] = middle - start;
+        if (end - middle < at[1]) at[1] = end - middle;
+    }
+    cpu->whole_heads = can_whole;
+    printf("attention, %d heads share %d: by products forward %.2f ms, backward %.2f ms; whole "
+           "heads where kernels do %.2f and %.2f ms\n",
+           HEADS, KV_HEADS, 1e-6 * (double)best[0][0], 1e-6 * (double)best[0][1],
+           1e-6 * (double)best[1][0], 1e-6 * (double)best[1][1]);
+}
+
 /* AdamW's memory traffic without its arithmetic: reads 4 streams and writes 3. */
 __attribute__((noinline)) static void move(float *restrict p, const float *restrict g,
                                            float *restrict m, float *restrict v, int64_t n)
@@ -351,6 +402,7 @@ int main(int argc, char **argv)
     printf("%s, opened in %.0f ms\n", weft_nn_describe(nn),
            1e-6 * (double)(weft_clock_now_ns() - start));
     training_step(nn);
+    shared_attention(nn);
     optimizer();
     weft_nn_close(nn);
     return 0;

@@ -1,9 +1,9 @@
 /* Attention of queries, keys and values [rows, heads * head_dim]: softmax(q k^T / sqrt(head_dim)) v
  * for each head and sample. Query heads share kv_heads of keys and values in equal groups. It saves
  * probabilities [samples, heads, seq_len, seq_len], or on a GPU's tensor cores a number a row and
- * head. With `save` it is the log of each row's sum in f32 (Dao et al. 2022, section 3.2), and a
- * CPU computes probabilities again. With `window` a row attends to so many rows at most; no kernel
- * has that yet, so longer sequences are refused. */
+ * head. With `save` it is the log of each row's sum in f32 (Dao et al. 2022, section 3.2), and
+ * backward computes probabilities again. With `window` a row attends to so many rows at most; no
+ * kernel has that yet, so longer sequences are refused. */
 #include "layers/recipe/op.h"
 #include "layers/shared/block.h"
 #include "layers/shared/stripe.h"

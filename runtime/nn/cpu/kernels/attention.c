@@ -269,10 +269,97 @@ static void fetch_inputs(const struct weft_head *head, int64_t i, struct fetches
     fetch_next(head, head->value, head->value_stride, i, to);
 }
 
+/* Greatest score and sum of exponentials of each lane, over the tiles so far. */
+struct lane_sums {
+    float greatest[SIDE], sums[SIDE];
+};
+
+/* Turns a tile of scores into exponentials below the new greatest score, and adds them to the sums.
+ * Earlier sums and outputs count `before` times as much. */
+static void add_exponentials(bool diagonal, float *tile, struct lane_sums *of, float before[SIDE])
+{
+    float greatest[SIDE];
+    memcpy(greatest, of->greatest, sizeof(greatest));
+    mask_and_compare(diagonal, tile, greatest);
+    for (int64_t lane = 0; lane < SIDE; lane += VECTOR) {
+        const __m512 below =
+            _mm512_sub_ps(_mm512_loadu_ps(of->greatest + lane), _mm512_loadu_ps(greatest + lane));
+        const __m512 times = weft_avx512_exponential_below(below);
+        _mm512_storeu_ps(before + lane, times);
+        _mm512_storeu_ps(of->sums + lane, _mm512_mul_ps(_mm512_loadu_ps(of->sums + lane), times));
+    }
+    memcpy(of->greatest, greatest, sizeof(greatest));
+    lane_exponentials(greatest, tile, of->sums);
+}
+
+/* Multiplies each of SIDE rows by its number. */
+static void scale_rows(const float by[SIDE], int64_t size, int64_t stride, float *restrict x)
+{
+    for (int64_t i = 0; i < SIDE; i++, x += stride) {
+        for (int64_t j = 0; by[i] != 1 && j < size; j++) {
+            x[j] *= by[i];
+        }
+    }
+}
+
+/* Divides the outputs of row i of tiles by the sums, and writes the logs of sums. */
+static void finish_row(const struct weft_head *head, int64_t i, struct lane_sums *of, float *out)
+{
+    float *log_sums = head->log_sums + i * SIDE * head->sums_stride;
+    for (int64_t lane = 0; lane < SIDE; lane++) {
+        const float sum = of->sums[lane];
+        const float log_sum = of->greatest[lane] + (float)weft_logarithm((double)sum);
+        log_sums[lane * head->sums_stride] = sum == sum ? log_sum : sum;
+        of->sums[lane] = 1.0f / sum;
+    }
+    scale_rows(of->sums, head->size, head->output_stride, out);
+}
+
+/* Attends without a tile more than the current one: each tile's part of the output is added at the
+ * greatest score so far (Milakov and Gimelshein 2018; Dao et al. 2022). */
+static void attend_by_tiles(const struct weft_head *head, float *output)
+{
+    _Alignas(64) float turned[MOST_SIZE * SIDE], values[MOST_SIZE * SIDE], tile[TILE];
+    const int64_t size = head->size, n = head->seq_len / SIDE;
+    for (int64_t i = 0; i < n; i++) {
+        float *out = output + i * SIDE * head->output_stride;
+        struct lane_sums of = {0};
+        struct fetches next = {0};
+        fetch_inputs(head, i, &next);
+        fetch_next(head, output, head->output_stride, i, &next);
+        turn_rows(head->query + i * SIDE * head->query_stride, head->query_stride, size,
+                  head->scale, turned);
+        for (int64_t lane = 0; lane < SIDE; lane++) {
+            of.greatest[lane] = -INFINITY;
+        }
+        for (int64_t j = 0; j <= i; j++) {
+            const struct left keys = {head->key + j * SIDE * head->key_stride, head->key_stride, 1};
+            const struct left p = {tile, 1, SIDE};
+            struct fetches some = part_of(&next, j, i + 1);
+            float before[SIDE];
+            multiply_to_tile(keys, turned, size, i == j, tile, &some);
+            some.count = 0;
+            add_exponentials(i == j, tile, &of, before);
+            if (j > 0) scale_rows(before, size, head->output_stride, out);
+            copy_rows(head->value + j * SIDE * head->value_stride, head->value_stride, size, 1,
+                      values);
+            for (int64_t panel = 0; panel < size; panel += SIDE) {
+                multiply_tiles(p, values + panel * SIDE, i == j ? UP_TO_ROW : WHOLE, j > 0,
+                               out + panel, head->output_stride, &some);
+            }
+        }
+        finish_row(head, i, &of, out);
+    }
+}
+
 /* Probabilities are tiles of SIDE queries, one after another. Row i of tiles begins at i * seq_len
  * * SIDE and holds only its part of the triangle. */
 void weft_kernels_attend_avx512(const struct weft_head *head, float *probabilities, float *output)
 {
+    if (probabilities == NULL) {
+        attend_by_tiles(head, output);
+        return;
+    }
     _Alignas(64) float turned[MOST_SIZE * SIDE], values[MOST_SIZE * SIDE];
     const int64_t size = head->size, n = head->seq_len / SIDE;
     for (int64_t i = 0; i < n; i++) {
@@ -310,6 +397,9 @@ struct queries {
     _Alignas(64) float query[MOST_SIZE * SIDE], d_output[MOST_SIZE * SIDE],
         d_turned[MOST_SIZE * SIDE];
     float dots[SIDE]; /* output times its gradient, equal to p times its gradient, by row */
+    /* To compute probabilities again. */
+    _Alignas(64) float turned[MOST_SIZE * SIDE];
+    float log_sums[SIDE];
 };
 
 static void queries_of(const struct weft_head *head, const float *output, const float *d_output,
@@ -326,6 +416,36 @@ static void queries_of(const struct weft_head *head, const float *output, const 
     for (int64_t k = 0; k < size; k++) {
         for (int64_t lane = 0; lane < SIDE; lane++) {
             q->dots[lane] += turned[k * SIDE + lane] * q->d_turned[k * SIDE + lane];
+        }
+    }
+}
+
+static void turn_queries(const struct weft_head *head, int64_t i, struct queries *q)
+{
+    const float *log_sums = head->log_sums + i * SIDE * head->sums_stride;
+    turn_rows(head->query + i * SIDE * head->query_stride, head->query_stride, head->size,
+              head->scale, q->turned);
+    for (int64_t lane = 0; lane < SIDE; lane++) {
+        q->log_sums[lane] = log_sums[lane * head->sums_stride];
+    }
+}
+
+/* Computes the probabilities of tile j again. */
+static void restore_tile(const struct weft_head *head, const struct queries *q, bool diagonal,
+                         int64_t j, float *tile)
+{
+    const struct left keys = {head->key + j * SIDE * head->key_stride, head->key_stride, 1};
+    const struct fetches none = {0};
+    multiply_to_tile(keys, q->turned, head->size, diagonal, tile, &none);
+    for (int64_t i = 0; i < SIDE; i++) {
+        for (int64_t lane = 0; lane < SIDE; lane += VECTOR) {
+            float *x = tile + i * SIDE + lane;
+            const __m512 below =
+                _mm512_sub_ps(_mm512_loadu_ps(x), _mm512_loadu_ps(q->log_sums + lane));
+            _mm512_storeu_ps(x, weft_avx512_exponential_below(below));
+        }
+        for (int64_t lane = 0; diagonal && lane < i; lane++) {
+            tile[i * SIDE + lane] = 0;
         }
     }
 }
@@ -395,16 +515,22 @@ void weft_kernels_attend_backward_avx512(const struct weft_head *head, const flo
                                          const float *output, const float *d_output,
                                          struct weft_head_gradients to)
 {
+    _Alignas(64) float restored[TILE];
+    const bool again = probabilities == NULL;
     const int64_t n = head->seq_len / SIDE;
     struct queries q;
     for (int64_t i = 0; i < n; i++) {
-        const float *tiles = probabilities + i * n * TILE;
+        const float *tiles = again ? NULL : probabilities + i * n * TILE;
         const struct fetches next = next_of(head, output, d_output, to, i);
         queries_of(head, output, d_output, i, &q);
+        if (again) turn_queries(head, i, &q);
         for (int64_t j = 0; j <= i; j++) {
             struct fetches later = part_of(&next, j, i + 1);
-            add_fetch(tiles + (j < i ? j + 1 : n) * TILE, SIDE, SIDE, &later);
-            tile_backward(head, &q, tiles + j * TILE, i, j, &later, to);
+            if (again)
+                restore_tile(head, &q, i == j, j, restored);
+            else
+                add_fetch(tiles + (j < i ? j + 1 : n) * TILE, SIDE, SIDE, &later);
+            tile_backward(head, &q, again ? restored : tiles + j * TILE, i, j, &later, to);
         }
     }
 }

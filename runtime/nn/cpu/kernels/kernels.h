@@ -102,6 +102,8 @@ struct weft_head {
     int64_t output_stride;                          /* of rows of the output and its gradient */
     float scale;                                    /* of scores: 1 / sqrt(size) */
     const float *query, *key, *value;
+    float *log_sums; /* of each row's exponentials, instead of saved probabilities */
+    int64_t sums_stride;
 };
 
 /* Outputs of backward. */
@@ -153,8 +155,8 @@ struct weft_kernels {
                  int64_t y_stride);
 
     /* A whole head in f32: writes the output, and probabilities [seq_len, seq_len] in an order of
-     * the kernels' own for backward. Both NULL at levels that are no faster than single
-     * products. */
+     * the kernels' own for backward. Without probabilities it writes log_sums, and backward
+     * computes each tile again. Both NULL at levels that are no faster than single products. */
     void (*attend)(const struct weft_head *head, float *probabilities, float *output);
     void (*attend_backward)(const struct weft_head *head, const float *probabilities,
                             const float *output, const float *d_output,

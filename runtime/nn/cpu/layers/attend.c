@@ -5,7 +5,7 @@
 
 enum { QUERY, KEY, VALUE };
 
-/* Logs of sums are a GPU's: a CPU computes a stripe's probabilities again. */
+/* Without them backward computes a stripe's or tile's probabilities again. */
 static bool saves_probabilities(const struct weft_nn_cpu_step *at)
 {
     return at->step->from->save != WEFT_WORD_LOG_SUMS;
@@ -13,21 +13,22 @@ static bool saves_probabilities(const struct weft_nn_cpu_step *at)
 
 static struct weft_nn_attention attention_of(const struct weft_nn_cpu_step *at)
 {
-    return (struct weft_nn_attention){.dtype = at->call->batch.compute,
-                                      .samples = at->call->batch.samples,
-                                      .seq_len = at->call->batch.seq_len,
-                                      .heads = at->step->sizes.heads,
-                                      .kv_heads = at->step->sizes.kv_heads,
-                                      .size = at->step->sizes.head_dim,
-                                      .query = at->in[QUERY].data,
-                                      .key = at->in[KEY].data,
-                                      .value = at->in[VALUE].data,
-                                      .query_stride = at->in[QUERY].stride,
-                                      .key_stride = at->in[KEY].stride,
-                                      .value_stride = at->in[VALUE].stride,
-                                      .probabilities =
-                                          saves_probabilities(at) ? at->statistics[0] : NULL,
-                                      .stripe = at->scores};
+    return (struct weft_nn_attention){
+        .dtype = at->call->batch.compute,
+        .samples = at->call->batch.samples,
+        .seq_len = at->call->batch.seq_len,
+        .heads = at->step->sizes.heads,
+        .kv_heads = at->step->sizes.kv_heads,
+        .size = at->step->sizes.head_dim,
+        .query = at->in[QUERY].data,
+        .key = at->in[KEY].data,
+        .value = at->in[VALUE].data,
+        .query_stride = at->in[QUERY].stride,
+        .key_stride = at->in[KEY].stride,
+        .value_stride = at->in[VALUE].stride,
+        .probabilities = saves_probabilities(at) ? at->statistics[0] : NULL,
+        .log_sums = saves_probabilities(at) ? NULL : at->statistics[0],
+        .stripe = at->scores};
 }
 
 /* Appends rows of the operand to cached ones. Returns all of them, which are dense. */

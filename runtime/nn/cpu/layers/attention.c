@@ -130,21 +130,35 @@ static enum weft_status probabilities_of(const struct weft_nn_cpu *cpu, const st
     return WEFT_OK;
 }
 
-/* Attends with rows from `first` on, and the output begins with row `first`. `saved` has the
- * probabilities of all rows; NULL: `stripe` has those of a stripe. */
+/* Attends by products with rows from `first` on, and the output begins with row `first`. `saved`
+ * has the head's probabilities of all rows; NULL: the stripe has some of them. */
 static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct head *head,
                                     const struct weft_nn_attention *attention, void *saved,
-                                    void *stripe, void *output, struct weft_error *err)
+                                    void *output, struct weft_error *err)
 {
     const struct matrix value = {element_at(head, attention->value, head->value),
                                  head->value_stride};
     for (int64_t row = head->first, end; row < head->seq_len; row = end) {
         const int64_t done = row - head->first;
         end = stripe_end(head, row);
-        void *p = saved != NULL ? weft_nn_to(head->dtype, saved, done * head->seq_len) : stripe;
+        void *p = attention->stripe;
+        if (saved != NULL) p = weft_nn_to(head->dtype, saved, done * head->seq_len);
         void *out = weft_nn_to(head->dtype, output, head->output + done * head->output_stride);
         WEFT_TRY(probabilities_of(cpu, head, attention, row, end, p, err));
         WEFT_TRY(weigh_rows(cpu, head, end - row, end, 1, p, value, out, head->output_stride, err));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status attend_products(const struct weft_nn_cpu *cpu,
+                                        const struct weft_nn_attention *attention, void *output,
+                                        struct weft_error *err)
+{
+    for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
+        const struct head head = head_of(attention, i);
+        void *saved = attention->probabilities;
+        if (saved != NULL) saved = weft_nn_to(head.dtype, saved, head.scores);
+        WEFT_TRY(attend_head(cpu, &head, attention, saved, output, err));
     }
     return WEFT_OK;
 }
@@ -153,14 +167,17 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
  * so threads change no bit. */
 static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention)
 {
-    return cpu->whole_heads && cpu->kernels->attend && attention->dtype == WEFT_F32 &&
-           attention->probabilities != NULL && attention->seq_len % WEFT_HEAD_SIDE == 0 &&
-           attention->size % WEFT_HEAD_SIDE == 0 && attention->size <= WEFT_HEAD_MOST_SIZE;
+    const bool keeps = attention->probabilities != NULL || attention->log_sums != NULL;
+    return cpu->whole_heads && cpu->kernels->attend && attention->dtype == WEFT_F32 && keeps &&
+           attention->seq_len % WEFT_HEAD_SIDE == 0 && attention->size % WEFT_HEAD_SIDE == 0 &&
+           attention->size <= WEFT_HEAD_MOST_SIZE;
 }
 
 static struct weft_head whole_head(const struct head *head,
                                    const struct weft_nn_attention *attention)
 {
+    float *log_sums = attention->log_sums;
+    if (log_sums != NULL) log_sums += head->output / head->size;
     return (struct weft_head){.seq_len = head->seq_len,
                               .size = head->size,
                               .query_stride = head->query_stride,
@@ -170,7 +187,9 @@ static struct weft_head whole_head(const struct head *head,
                               .scale = head->scale,
                               .query = (const float *)attention->query + head->query,
                               .key = (const float *)attention->key + head->key,
-                              .value = (const float *)attention->value + head->value};
+                              .value = (const float *)attention->value + head->value,
+                              .log_sums = log_sums,
+                              .sums_stride = attention->heads};
 }
 
 /* Inputs and outputs of whole heads, besides the attention's own. */
@@ -185,7 +204,8 @@ static void take_head(const struct weft_nn_cpu *cpu, const struct weft_nn_attent
 {
     const struct head head = head_of(attention, index);
     const struct weft_head whole = whole_head(&head, attention);
-    float *p = (float *)attention->probabilities + head.scores;
+    float *p = attention->probabilities;
+    if (p != NULL) p += head.scores;
     if (of->output != NULL) {
         cpu->kernels->attend(&whole, p, of->output + head.output);
         return;
@@ -221,24 +241,16 @@ enum weft_status weft_nn_cpu_attend_heads(const struct weft_nn_cpu *cpu,
         take_heads(cpu, attention, &(struct heads){.output = output});
         return WEFT_OK;
     }
-    for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
-        const struct head head = head_of(attention, i);
-        void *saved = attention->probabilities;
-        if (saved != NULL) saved = weft_nn_to(head.dtype, saved, head.scores);
-        WEFT_TRY(attend_head(cpu, &head, attention, saved, attention->stripe, output, err));
-    }
-    return WEFT_OK;
+    return attend_products(cpu, attention, output, err);
 }
 
 enum weft_status weft_nn_cpu_attend_heads_from(const struct weft_nn_cpu *cpu,
                                                const struct weft_nn_attention *attention,
                                                void *output, struct weft_error *err)
 {
-    for (int64_t i = 0; i < attention->heads; i++) {
-        const struct head head = head_of(attention, i);
-        WEFT_TRY(attend_head(cpu, &head, attention, NULL, attention->stripe, output, err));
-    }
-    return WEFT_OK;
+    struct weft_nn_attention rows = *attention;
+    rows.probabilities = NULL;
+    return attend_products(cpu, &rows, output, err);
 }
 
 /* Gradients of a stripe of scores, into d [end - row, seq_len], and of its queries. */

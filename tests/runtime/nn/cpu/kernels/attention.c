@@ -11,7 +11,8 @@ enum { GAP = 16, SENTINEL = 7 }; /* columns of the rows that are not the head's 
 struct attention_subject {
     struct weft_head head;
     struct weft_head_gradients to;
-    float *qkv, *d_qkv, *output, *d_output, *probabilities;
+    float *qkv, *d_qkv, *output, *d_output;
+    float *probabilities; /* or NULL */
 };
 
 static float *random_numbers_kernels_attention(int64_t n, uint64_t stream)
@@ -32,14 +33,17 @@ static float *sentinels(int64_t n)
     return x;
 }
 
-static struct attention_subject subject_of(int64_t seq_len, int64_t size)
+enum { SUMS_STRIDE = 3 };
+
+/* `saves`: with probabilities; otherwise with logs of sums. */
+static struct attention_subject subject_of(int64_t seq_len, int64_t size, bool saves)
 {
     const int64_t stride = 3 * size + GAP, out = size + GAP;
     struct attention_subject s = {.qkv = random_numbers_kernels_attention(seq_len * stride, 1),
                                   .d_qkv = sentinels(seq_len * stride),
                                   .output = sentinels(seq_len * out),
                                   .d_output = random_numbers_kernels_attention(seq_len * out, 2),
-                                  .probabilities = sentinels(seq_len * seq_len)};
+                                  .probabilities = saves ? sentinels(seq_len * seq_len) : NULL};
     s.head = (struct weft_head){.seq_len = seq_len,
                                 .size = size,
                                 .query_stride = stride,
@@ -49,7 +53,9 @@ static struct attention_subject subject_of(int64_t seq_len, int64_t size)
                                 .scale = (float)(1 / sqrt((double)size)),
                                 .query = s.qkv,
                                 .key = s.qkv + size,
-                                .value = s.qkv + 2 * size};
+                                .value = s.qkv + 2 * size,
+                                .log_sums = saves ? NULL : sentinels(seq_len * SUMS_STRIDE),
+                                .sums_stride = SUMS_STRIDE};
     s.to = (struct weft_head_gradients){s.d_qkv, s.d_qkv + size, s.d_qkv + 2 * size, false};
     return s;
 }
@@ -61,6 +67,7 @@ static void subject_free(struct attention_subject *s)
     free(s->output);
     free(s->d_output);
     free(s->probabilities);
+    free(s->head.log_sums);
 }
 
 static void run_attention(const struct weft_kernels *kernels, struct attention_subject *s)
@@ -132,30 +139,6 @@ static void check_attention(const char *what, const float *found, int64_t stride
     }
 }
 
-static void check_size(int64_t seq_len, int64_t size)
-{
-    const struct weft_kernels *kernels = kernels_with_attention();
-    struct attention_subject s = subject_of(seq_len, size);
-    double *output = calloc((size_t)(seq_len * size), sizeof(*output));
-    double *d_qkv = calloc((size_t)(seq_len * 3 * size), sizeof(*d_qkv));
-    for (int64_t row = 0; row < seq_len; row++) {
-        add_row(&s, row, output, d_qkv);
-    }
-    run_attention(kernels, &s);
-    check_attention("output", s.output, s.head.output_stride, output, seq_len, size);
-    check_attention("gradients", s.d_qkv, s.head.query_stride, d_qkv, seq_len, 3 * size);
-    free(output);
-    free(d_qkv);
-    subject_free(&s);
-}
-
-Test(kernels_attention, is_the_formula)
-{
-    check_size(64, 64);
-    check_size(128, 128);
-    check_size(320, 64);
-}
-
 static float fill_stack(int at)
 {
     volatile float x[1 << 16];
@@ -172,13 +155,48 @@ static void spoil_stack(void)
     cr_assert(isnan(fill(3)));
 }
 
+static void check_saved_size(int64_t seq_len, int64_t size, bool saves)
+{
+    const struct weft_kernels *kernels = kernels_with_attention();
+    struct attention_subject s = subject_of(seq_len, size, saves);
+    double *output = calloc((size_t)(seq_len * size), sizeof(*output));
+    double *d_qkv = calloc((size_t)(seq_len * 3 * size), sizeof(*d_qkv));
+    for (int64_t row = 0; row < seq_len; row++) {
+        add_row(&s, row, output, d_qkv);
+    }
+    spoil_stack();
+    run_attention(kernels, &s);
+    for (int64_t i = 0; !saves && i < seq_len * SUMS_STRIDE; i++) {
+        cr_assert_eq(s.head.log_sums[i] == SENTINEL, i % SUMS_STRIDE > 0, "log sum %lld",
+                     (long long)i);
+    }
+    check_attention("output", s.output, s.head.output_stride, output, seq_len, size);
+    check_attention("gradients", s.d_qkv, s.head.query_stride, d_qkv, seq_len, 3 * size);
+    free(output);
+    free(d_qkv);
+    subject_free(&s);
+}
+
+static void check_size(int64_t seq_len, int64_t size)
+{
+    check_saved_size(seq_len, size, true);
+    check_saved_size(seq_len, size, false);
+}
+
+Test(kernels_attention, is_the_formula)
+{
+    check_size(64, 64);
+    check_size(128, 128);
+    check_size(320, 64);
+}
+
 /* Half of a tile of the diagonal is not multiplied, and old values of the stack must not reach the
  * result. */
 Test(kernels_attention, what_causality_forbids_is_zero)
 {
     enum { ROWS = 128, TILE = WEFT_HEAD_SIDE * WEFT_HEAD_SIDE };
     const struct weft_kernels *kernels = kernels_with_attention();
-    struct attention_subject s = subject_of(ROWS, 64);
+    struct attention_subject s = subject_of(ROWS, 64, true);
     spoil_stack();
     kernels->attend(&s.head, s.probabilities, s.output);
     for (int tile = 0; tile < ROWS / WEFT_HEAD_SIDE; tile++) {
@@ -200,10 +218,10 @@ Test(kernels_attention, what_causality_forbids_is_zero)
     subject_free(&s);
 }
 
-Test(kernels_attention, scores_may_be_far_apart)
+static void check_far_apart(bool saves)
 {
     const struct weft_kernels *kernels = kernels_with_attention();
-    struct attention_subject s = subject_of(128, 64);
+    struct attention_subject s = subject_of(128, 64, saves);
     for (int64_t i = 0; i < 128; i++) {
         for (int64_t k = 0; k < 64; k++) {
             s.qkv[i * s.head.query_stride + k] *= 100; /* one key has it all */
@@ -222,11 +240,17 @@ Test(kernels_attention, scores_may_be_far_apart)
     subject_free(&s);
 }
 
-Test(kernels_attention, what_is_not_a_number_reaches_rows_from_there_on_and_no_other)
+Test(kernels_attention, scores_may_be_far_apart)
+{
+    check_far_apart(true);
+    check_far_apart(false);
+}
+
+static void check_not_a_number(bool saves)
 {
     enum { AT = 72 }; /* where rows begin that are summed together */
     const struct weft_kernels *kernels = kernels_with_attention();
-    struct attention_subject s = subject_of(128, 64);
+    struct attention_subject s = subject_of(128, 64, saves);
     s.qkv[AT * s.head.query_stride + 64 + 3] = NAN; /* of a key */
     run_attention(kernels, &s);
     for (int64_t i = 0; i < 128; i++) {
@@ -235,4 +259,10 @@ Test(kernels_attention, what_is_not_a_number_reaches_rows_from_there_on_and_no_o
                      (long long)i);
     }
     subject_free(&s);
+}
+
+Test(kernels_attention, what_is_not_a_number_reaches_rows_from_there_on_and_no_other)
+{
+    check_not_a_number(true);
+    check_not_a_number(false);
 }

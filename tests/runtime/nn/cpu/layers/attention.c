@@ -87,10 +87,12 @@ static struct grouped grouped_of(struct shape s, bool again, enum weft_dtype dty
                                              .query_stride = g.stride,
                                              .key_stride = g.stride,
                                              .value_stride = g.stride};
-    if (again)
+    if (again) {
         g.attention.stripe = filled_bytes(stripe_elements(s.seq_len) * bytes);
-    else
+        g.attention.log_sums = filled_bytes(g.rows * s.heads * (int64_t)sizeof(float));
+    } else {
         g.attention.probabilities = filled_bytes(s.samples * s.heads * scores * bytes);
+    }
     g.qkv = numbers_of(&g, g.rows * g.stride, 1);
     g.d_qkv = filled_bytes(g.rows * g.stride * bytes);
     g.output = filled_bytes(g.rows * g.width * bytes);
@@ -105,6 +107,7 @@ static struct grouped grouped_of(struct shape s, bool again, enum weft_dtype dty
 static void grouped_free(struct grouped *g)
 {
     void *const buffers[] = {g->attention.probabilities,
+                             g->attention.log_sums,
                              g->attention.stripe,
                              g->qkv,
                              g->d_qkv,
@@ -288,8 +291,9 @@ Test(attention, of_shared_heads_is_the_formula)
 
 Test(attention, of_shared_heads_takes_whole_heads)
 {
-    check_saved((struct shape){2, 64, 2, 1, 64}, false);
-    check_saved((struct shape){1, 128, 3, 1, 128}, false);
+    check_shape((struct shape){2, 64, 2, 1, 64});
+    check_shape((struct shape){1, 128, 3, 1, 128});
+    check_saved((struct shape){2, 192, 2, 2, 64}, true);
 }
 
 /* Stripes of a sequence of 520 have 192 rows. */

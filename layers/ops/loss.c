@@ -4,8 +4,8 @@
  *
  * Rows of logits begin at multiples of WEFT_LAYOUT_ROW_BYTES from the first row: a GPU's fast
  * products need aligned rows, and an odd vocabulary would take nearly twice the time. */
+#include "layers/recipe/layout.h"
 #include "layers/recipe/op.h"
-#include "layers/shared/layout.h"
 
 enum { SCALE_BYTES = 64 }; /* the place of a GPU's scale */
 
@@ -14,10 +14,11 @@ static enum weft_status shape_loss(struct weft_walk *walk, struct weft_walk_step
 {
     struct weft_value *logits = &walk->values[step->in[0].value];
     if (logits->maker == WEFT_WALK_NONE || !walk->steps[logits->maker].op->has_weight ||
+        walk->steps[logits->maker].add.value != WEFT_WALK_NONE ||
         weft_span_width(&step->in[0]) != logits->columns)
         return weft_step_refuse(walk, step, err,
-                                "its input must be the whole result of a product, which takes the "
-                                "scale of the loss");
+                                "its input must be the whole result of a product that adds no "
+                                "value; the product takes the scale of the loss");
     const int64_t unit = WEFT_LAYOUT_ROW_BYTES / weft_dtype_bytes(walk->batch.compute);
     logits->gap = (unit - logits->columns % unit) % unit;
     WEFT_TRY(weft_step_add_output(walk, step, logits->rows, logits->columns, err));

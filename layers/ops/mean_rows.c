@@ -4,6 +4,7 @@
 static enum weft_status shape_mean_rows(struct weft_walk *walk, struct weft_walk_step *step,
                                         struct weft_error *err)
 {
+    WEFT_TRY(weft_step_check_whole(walk, step, err));
     return weft_step_add_output(walk, step, walk->batch.samples, weft_span_width(&step->in[0]),
                                 err);
 }

@@ -21,6 +21,7 @@ static enum weft_status shape_norm(struct weft_walk *walk, struct weft_walk_step
         return weft_step_refuse(walk, step, err,
                                 "kind layer has no parts and no epsilon, and kind rms an epsilon, "
                                 "at least 0");
+    if (has_mean(step)) WEFT_TRY(weft_step_check_whole(walk, step, err));
     if (columns % parts != 0)
         return weft_step_refuse(walk, step, err, "%lld parts do not divide %lld columns",
                                 (long long)parts, (long long)columns);

@@ -1,5 +1,4 @@
 #include "layers/recipe/derive.h"
-#include "layers/shared/layout.h"
 #include "layers/shared/place.h"
 
 enum { MOST_SPANS = 4 };
@@ -35,15 +34,6 @@ static void use_gradient(struct state *state, int32_t gradient)
     struct weft_gradient *of = &state->walk->gradients[gradient];
     of->last = state->now;
     if (of->into != WEFT_WALK_NONE) use_gradient(state, of->into);
-}
-
-/* True if the gradient is that of another place, too. */
-static bool is_shared(const struct state *state, int32_t gradient, int32_t place)
-{
-    for (int32_t i = 0; i < state->walk->n_values; i++)
-        for (int32_t k = 0; k < state->reach[i].n; k++)
-            if (i != place && state->reach[i].spans[k].gradient == gradient) return true;
-    return false;
 }
 
 static enum weft_status push_span(struct state *state, const struct weft_walk_step *step,
@@ -119,6 +109,20 @@ static enum weft_status take_old(struct state *state, const struct weft_walk_ste
     return WEFT_OK;
 }
 
+/* The output's gradient lies among columns of the input's gradient, if the op can and no kernel
+ * needs it dense. */
+static void hold_gradient(struct state *state, const struct weft_walk_step *step, int32_t made)
+{
+    struct weft_walk *walk = state->walk;
+    struct weft_gradient *held = &walk->gradients[step->turned];
+    if (step->turned < WEFT_GRADIENT_GIVEN || held->is_dense || held->into != WEFT_WALK_NONE ||
+        held->value != walk->values[step->out[0]].place)
+        return;
+    held->into = made;
+    held->column = step->in[step->op->holds].from;
+    walk->gradients[made].first = held->first;
+}
+
 /* The gradient of the input is computed: in the buffer of the input's gradient. */
 static enum weft_status make_gradient(struct state *state, struct weft_walk_step *step,
                                       int32_t input)
@@ -130,15 +134,12 @@ static enum weft_status make_gradient(struct state *state, struct weft_walk_step
     int32_t made = place == 0 ? WEFT_GRADIENT_INPUT : state->own[place];
     if (place != 0 && made == 0) {
         made = state->own[place] = add_gradient(state, place);
-        struct weft_gradient *held = &walk->gradients[step->turned];
-        if (step->op->holds == input && step->turned >= WEFT_GRADIENT_GIVEN &&
-            held->value == walk->values[step->out[0]].place && held->into == WEFT_WALK_NONE &&
-            !is_shared(state, step->turned, held->value)) {
-            held->into = made;
-            held->column = span->from;
-            walk->gradients[made].first = held->first;
-        }
+        if (step->op->holds == input) hold_gradient(state, step, made);
     }
+    /* A product's result has a stride, which an old gradient shares. */
+    const int32_t old = step->old[input];
+    if (!step->op->has_weight || (old != WEFT_WALK_NONE && old != made))
+        walk->gradients[made].is_dense = true;
     use_gradient(state, made);
     step->d_in[input] = made;
     return push_span(state, step, span, made);
@@ -157,20 +158,34 @@ static void find_slope(struct weft_walk *walk, struct weft_walk_step *step)
     maker->has_slope = true;
 }
 
-/* The output's gradient becomes that of the first output or of the input, in its buffer. Others
- * that read the buffer need it as it is. */
-static void turn_gradient(struct state *state, struct weft_walk_step *step, int32_t place)
+/* The output's gradient is turned into the buffer of the input's gradient. */
+static enum weft_status turn_apart(struct state *state, struct weft_walk_step *step)
+{
+    const struct weft_value *in = &state->walk->values[step->in[0].value];
+    const struct weft_span whole = {step->in[0].value, 0, in->columns};
+    const int32_t place = in->place;
+    if (place != 0 && state->own[place] == 0) state->own[place] = add_gradient(state, place);
+    step->turned = place == 0 ? WEFT_GRADIENT_INPUT : state->own[place];
+    step->d_in[0] = step->turned;
+    use_gradient(state, step->turned);
+    return pass_gradient(state, step, &whole, step->turned);
+}
+
+/* The output's gradient becomes that of the first output or of the input. It stays in its buffer,
+ * unless that is given or the step's values are apart. */
+static enum weft_status turn_gradient(struct state *state, struct weft_walk_step *step,
+                                      int32_t place)
 {
     step->turned = step->d_out;
-    const bool turns = step->in_place || (step->from->then != WEFT_WORD_NONE && !step->has_slope);
-    if (!turns || (step->op->passes & WEFT_STEP_IN0) != 0) return;
-    if (step->d_out < WEFT_GRADIENT_GIVEN || is_shared(state, step->d_out, place))
-        step->turned = add_gradient(state, place);
+    if (step->op->in_place && !step->in_place) return turn_apart(state, step);
+    if (!step->in_place && (step->from->then == WEFT_WORD_NONE || step->has_slope)) return WEFT_OK;
+    if (step->d_out < WEFT_GRADIENT_GIVEN) step->turned = add_gradient(state, place);
     use_gradient(state, step->turned);
-    if (!step->in_place) return;
+    if (!step->in_place) return WEFT_OK;
     step->d_in[0] = step->turned;
     for (int32_t i = 0; i < state->reach[place].n; i++)
         state->reach[place].spans[i].gradient = step->turned;
+    return WEFT_OK;
 }
 
 static enum weft_status step_gradients(struct state *state, struct weft_walk_step *step)
@@ -186,20 +201,14 @@ static enum weft_status step_gradients(struct state *state, struct weft_walk_ste
     WEFT_TRY(whole_gradient(state, step, place, &step->d_out));
     if (step->d_out == WEFT_WALK_NONE) return WEFT_OK;
     use_gradient(state, step->d_out);
-    turn_gradient(state, step, place);
+    WEFT_TRY(turn_gradient(state, step, place));
     find_slope(walk, step);
     if (step->add.value != WEFT_WALK_NONE)
         WEFT_TRY(pass_gradient(state, step, &step->add, step->turned));
     for (int32_t i = step->n_in - 1; i >= 0; i--) {
-        const bool passes = (step->op->passes & (unsigned)WEFT_STEP_IN0 << i) != 0;
-        if (passes && !(i == 0 && step->in_place))
-            WEFT_TRY(pass_gradient(state, step, &step->in[i], step->turned));
-    }
-    for (int32_t i = step->n_in - 1; i >= 0; i--) {
-        const bool passes = (step->op->passes & (unsigned)WEFT_STEP_IN0 << i) != 0;
         const bool given = walk->values[step->in[i].value].dtype == WEFT_VALUE_INT32;
-        if (!passes && !given && !(i == 0 && step->in_place))
-            WEFT_TRY(make_gradient(state, step, i));
+        const bool turned = i == 0 && step->op->in_place;
+        if (!given && !turned) WEFT_TRY(make_gradient(state, step, i));
     }
     return WEFT_OK;
 }

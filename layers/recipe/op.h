@@ -46,7 +46,6 @@ struct weft_op {
     bool in_place;               /* the output may take the place of the input */
     bool mixes_rows;             /* a row of the output depends on others */
     unsigned caches;             /* inputs with rows that later rows read, in a causal op */
-    unsigned passes;             /* inputs with the output's gradient as theirs */
     unsigned adds;               /* inputs: their gradient can be added to an old one */
     int32_t holds; /* input: the output's gradient may lie in its gradient; or WEFT_WALK_NONE */
 
@@ -71,6 +70,9 @@ struct weft_op {
 WEFT_PRINTF(4, 5)
 enum weft_status weft_step_refuse(const struct weft_walk *walk, const struct weft_walk_step *step,
                                   struct weft_error *err, const char *format, ...);
+/* For `shape` of ops with kernels that know no stride. Refuses columns of a value as input. */
+enum weft_status weft_step_check_whole(const struct weft_walk *walk,
+                                       const struct weft_walk_step *step, struct weft_error *err);
 /* Adds the next output, statistic or tensor of the step. Columns 0: a vector. */
 enum weft_status weft_step_add_output(struct weft_walk *walk, struct weft_walk_step *step,
                                       int64_t rows, int64_t columns, struct weft_error *err);

@@ -28,7 +28,7 @@ static void find_needed(struct weft_walk *walk)
 }
 
 /* An output takes the place of its input if the op can, no other step reads the input, and no
- * backward does. */
+ * backward does. The layer's input and output are places of their own: restoring writes neither. */
 static enum weft_status merge_places(struct weft_walk *walk, struct weft_error *err)
 {
     for (int32_t i = 0; i < walk->n_steps; i++) {
@@ -36,8 +36,9 @@ static enum weft_status merge_places(struct weft_walk *walk, struct weft_error *
         if (!step->op->in_place) continue;
         const struct weft_value *in = &walk->values[step->in[0].value];
         const struct weft_value *out = &walk->values[step->out[0]];
-        step->in_place = step->in[0].value != 0 && in->n_readers == 1 && !in->is_needed &&
-                         in->rows == out->rows && in->columns == out->columns;
+        const bool is_own = step->in[0].value == 0 || step->out[0] == walk->output;
+        step->in_place = !is_own && in->n_readers == 1 && !in->is_needed && in->rows == out->rows &&
+                         in->columns == out->columns;
         if (step->in_place)
             walk->values[step->out[0]].place = in->place;
         else if (step->op == &weft_op_loss)
@@ -56,13 +57,16 @@ static bool is_read(const struct weft_walk *walk, int32_t place)
 
 /* True if the level keeps the place: selective keeps results of products with weights. A GPU's
  * product may compute its activation with other bits than the activation alone, so both are kept or
- * dropped together there. */
+ * dropped together there. Values next to the layer's output are kept, as no backward has the output
+ * to compute it again. */
 static bool keeps_place(const struct weft_walk *walk, const struct weft_value *value)
 {
     const struct weft_walk_step *maker = &walk->steps[value->maker];
     const bool is_result = value == &walk->values[maker->out[0]];
     const bool is_then = maker->n_out > 1 && value == &walk->values[maker->out[1]];
-    return walk->level == WEFT_RECOMPUTE_NONE ||
+    const bool makes_output =
+        walk->output != WEFT_WALK_NONE && walk->values[walk->output].maker == value->maker;
+    return walk->level == WEFT_RECOMPUTE_NONE || makes_output ||
            (walk->level == WEFT_RECOMPUTE_SELECTIVE && maker->op->has_weight &&
             (is_result || (is_then && walk->batch.on_gpu)));
 }

@@ -5,7 +5,7 @@
 
 #include "layers/recipe/derive.h"
 #include "layers/recipe/expression.h"
-#include "layers/shared/layout.h"
+#include "layers/shared/place.h"
 
 enum weft_status weft_step_refuse(const struct weft_walk *walk, const struct weft_walk_step *step,
                                   struct weft_error *err, const char *format, ...)
@@ -127,6 +127,15 @@ static enum weft_status add_value(struct weft_walk *walk, struct weft_walk_step 
     made->place = *out;
     made->reader = WEFT_WALK_NONE;
     return WEFT_OK;
+}
+
+enum weft_status weft_step_check_whole(const struct weft_walk *walk,
+                                       const struct weft_walk_step *step, struct weft_error *err)
+{
+    const struct weft_value *value = &walk->values[step->in[0].value];
+    if (weft_span_width(&step->in[0]) == value->columns) return WEFT_OK;
+    return weft_step_refuse(walk, step, err, "its input must be all of \"%s\", not columns of it",
+                            value->name);
 }
 
 enum weft_status weft_step_add_output(struct weft_walk *walk, struct weft_walk_step *step,
@@ -368,7 +377,8 @@ static enum weft_status add_step(struct weft_walk *walk, int32_t index, struct w
     return WEFT_OK;
 }
 
-/* Every value has a reader, and the last step makes the output or a loss. */
+/* Every value has a reader, but for a product's result next to its activation. The last step makes
+ * the output or a loss. */
 static enum weft_status check_whole(struct weft_walk *walk, struct weft_error *err)
 {
     walk->output = find_value(walk, "y", 1);
@@ -379,10 +389,11 @@ static enum weft_status check_whole(struct weft_walk *walk, struct weft_error *e
     for (int32_t i = 0; i < walk->n_values; i++) {
         const struct weft_value *value = &walk->values[i];
         const bool is_last = value->maker == walk->n_steps - 1;
-        const bool is_second =
-            value->maker != WEFT_WALK_NONE && walk->steps[value->maker].n_out > 1;
+        const struct weft_walk_step *maker =
+            value->maker == WEFT_WALK_NONE ? NULL : &walk->steps[value->maker];
+        const bool is_activated = maker != NULL && maker->n_out > 1 && maker->out[0] == i;
         if (value->n_readers == 0 && value->suffix == NULL && i != walk->output && !is_last &&
-            !is_second)
+            !is_activated)
             return weft_layer_refuse(err, walk->layer, "no step reads \"%s\"", value->name);
     }
     if (walk->output == WEFT_WALK_NONE) return WEFT_OK;

@@ -59,6 +59,7 @@ struct weft_gradient {
     int32_t value;
     int32_t into; /* gradient with it among its columns, or WEFT_WALK_NONE */
     int64_t column;
+    bool is_dense;       /* a kernel writes it that knows no stride of its own */
     int32_t first, last; /* steps of backward: 0 is the last step of the recipe */
     int64_t offset;      /* in backward's temporary bytes, unless it lies in another one */
 };

@@ -5,9 +5,9 @@
 
 #include "layers/custom.h"
 #include "layers/embedding.h"
+#include "layers/recipe/layout.h"
 #include "layers/shared/block.h"
 #include "layers/shared/image.h"
-#include "layers/shared/layout.h"
 #include "spec/model.h"
 
 static const struct weft_layer block = {

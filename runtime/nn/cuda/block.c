@@ -1,8 +1,8 @@
 /* A transformer block: layer norms, products with their finish, attention. */
 #include <string.h>
 
+#include "layers/recipe/layout.h"
 #include "layers/shared/block.h"
-#include "layers/shared/layout.h"
 #include "runtime/nn/cuda/attention_choices.h"
 #include "runtime/nn/cuda/kinds.h"
 
@@ -21,7 +21,7 @@ enum tensor {
     MLP_PROJ_BIAS
 };
 
-/* Addresses of a call's buffers. layers/shared/layout.h gives the shapes. */
+/* Addresses of a call's buffers. layers/recipe/layout.h gives the shapes. */
 struct block {
     int64_t rows, hidden, ffn;
     enum weft_dtype dtype;

@@ -1,5 +1,5 @@
 /* Layers with classes and a loss: a map to logits, and their gradient in place. */
-#include "layers/shared/layout.h"
+#include "layers/recipe/layout.h"
 #include "runtime/nn/cuda/kinds.h"
 #include "runtime/nn/cuda/record.h"
 

@@ -1,5 +1,5 @@
 /* Forward and backward of the kinds of layers that train on a GPU, one file for each family. They
- * touch exactly the buffers of their call, at the offsets of layers/shared/layout.h, and the
+ * touch exactly the buffers of their call, at the offsets of layers/recipe/layout.h, and the
  * workspace. */
 #ifndef WEFT_RUNTIME_NN_CUDA_KINDS_H
 #define WEFT_RUNTIME_NN_CUDA_KINDS_H

@@ -1,4 +1,4 @@
-#include "layers/shared/layout.h"
+#include "layers/recipe/layout.h"
 #include "runtime/nn/cuda/kinds.h"
 
 int weft_cuda_map(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,

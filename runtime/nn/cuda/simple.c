@@ -1,6 +1,6 @@
 /* Layers of one or two kernels: embedding, layer norm, activations. */
 #include "layers/embedding.h"
-#include "layers/shared/layout.h"
+#include "layers/recipe/layout.h"
 #include "runtime/nn/cuda/kinds.h"
 
 static struct weft_cuda_embedding embedding_of(const struct weft_nn_call *call)

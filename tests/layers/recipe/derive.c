@@ -226,9 +226,24 @@ Test(walk, refuses_wrong_steps)
     REFUSES("steps[0]: \"hidden/3\": 8 / 3 leaves a rest", PRODUCT("x", "y", "hidden/3"));
     REFUSES("another step makes \"a\"", PRODUCT("x", "a", "hidden"), RELU("x", "a"));
     REFUSES("no step reads \"a\"", PRODUCT("x", "a", "hidden"), RELU("x", "y"));
+    REFUSES("no step reads \"b\"",
+            {.op = &weft_op_product,
+             .in = {"x"},
+             .out = {"a", "b"},
+             .columns = "8",
+             .then = WEFT_WORD_GELU,
+             .tensors = {"w"}},
+            PRODUCT("x", "y", "8"));
     REFUSES("no step makes \"y\"", PRODUCT("x", "a", "hidden"));
     REFUSES("\"a[2:9]\" is columns 2 to 9 of 8", PRODUCT("x", "a", "hidden"), RELU("a[2:9]", "y"));
     REFUSES("\"a[2]\" is no value[from:to]", PRODUCT("x", "a", "hidden"), RELU("a[2]", "y"));
+    REFUSES("its input must be all of \"a\"", PRODUCT("x", "a", "hidden*2"), RELU("a[0:8]", "y"));
+    REFUSES("its input must be all of \"a\"", PRODUCT("x", "a", "hidden*2"),
+            {.op = &weft_op_norm,
+             .in = {"a[0:8]"},
+             .out = {"y"},
+             .kind = WEFT_WORD_LAYER,
+             .tensors = {"w", "b"}});
     REFUSES("\"y\" has 9 columns, and the layer 8 outputs", PRODUCT("x", "y", "hidden + 1"));
     REFUSES("\"columns\" is missing",
             {.op = &weft_op_product, .in = {"x"}, .out = {"y"}, .tensors = {"w"}});
@@ -243,8 +258,88 @@ Test(walk, refuses_wrong_steps)
             {.op = &weft_op_activate, .in = {"x"}, .out = {"y", "z"}, .kind = WEFT_WORD_RELU});
 }
 
+Test(walk, refuses_numbers_of_steps_beyond_the_limits)
+{
+    const struct weft_recipe_step many[WEFT_RECIPE_STEPS + 1] = {RELU("x", "y")};
+    refuses_steps(many, 0, "a recipe has 1 to 32 steps");
+    refuses_steps(many, WEFT_RECIPE_STEPS + 1, "a recipe has 1 to 32 steps");
+    refuses_steps(&(struct weft_recipe_step){.op = &weft_op_activate,
+                                             .in = {"x"},
+                                             .out = {"y"},
+                                             .kind = WEFT_WORD_RELU,
+                                             .when = "hidden == 7"},
+                  1, "no step is left");
+}
+
+/* Whether rows depend on earlier ones through a cache alone, and a row's elements in it. */
+static void check_generation(const struct weft_layer *layer, bool by_rows, int64_t columns)
+{
+    struct weft_walk walk;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_walk_derive(layer, &walk_batch, WEFT_RECOMPUTE_NONE, &walk, &err), WEFT_OK,
+                 "%s", err.text);
+    cr_expect_eq(walk.by_rows, by_rows, "%s", layer->kind->type);
+    cr_expect_eq(walk.cache_columns, columns, "%s", layer->kind->type);
+}
+
+Test(walk, rows_with_causal_attention_alone_can_be_generated)
+{
+    struct weft_layer llama = walk_block, classifier = walk_block, head = walk_block;
+    llama.kind = &weft_kind_llama_block;
+    llama.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
+    llama.keys[WEFT_BLOCK_HEAD_DIM].integer = 16;
+    llama.keys[WEFT_BLOCK_ROPE_BASE].number = 100;
+    classifier.kind = &weft_kind_classifier;
+    head.kind = &weft_kind_lm_head;
+    head.vocab = head.outputs;
+    check_generation(&walk_block, true, 2 * 64);
+    check_generation(&llama, true, 2 * 32);
+    check_generation(&head, true, 0);
+    check_generation(&classifier, false, 0);
+}
+
+/* The layer's input belongs to the layer before: rope copies it, and turns its gradient apart. */
+Test(walk, computes_nothing_on_the_input)
+{
+    static const struct weft_recipe_step steps[] = {
+        {.op = &weft_op_rope, .in = {"x"}, .out = {"a"}, .head_dim = "2", .base = "10"},
+        PRODUCT("a", "y", "8")};
+    const struct weft_recipe recipe = {WEFT_STEPS(steps)};
+    const struct weft_kind kind = {
+        .type = "rope", .keys = wrong_keys, .n_keys = 1, .recipe = &recipe};
+    const struct weft_layer layer = {.name = "l", .kind = &kind, .hidden = 8, .outputs = 8};
+    struct weft_walk walk;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_walk_derive(&layer, &walk_batch, WEFT_RECOMPUTE_NONE, &walk, &err), WEFT_OK,
+                 "%s", err.text);
+    cr_expect_not(walk.steps[0].in_place);
+    cr_expect_geq(walk.steps[0].d_out, WEFT_GRADIENT_GIVEN);
+    cr_expect_eq(walk.steps[0].turned, WEFT_GRADIENT_INPUT);
+}
+
 Test(walk, refuses_values_that_do_not_fit)
 {
+    REFUSES("a sum that no kernel computes", PRODUCT("x", "a", "8"),
+            {.op = &weft_op_product,
+             .in = {"x"},
+             .out = {"b"},
+             .columns = "8",
+             .add = "a",
+             .tensors = {"v"}},
+            {.op = &weft_op_product,
+             .in = {"a"},
+             .out = {"y"},
+             .columns = "8",
+             .add = "b",
+             .tensors = {"w"}});
+    REFUSES("no step may read \"y\"", RELU("x", "y"), PRODUCT("y", "a", "8"));
+    REFUSES("inputs 1 and 2 share columns", PRODUCT("x", "a", "12"),
+            {.op = &weft_op_attend,
+             .in = {"a[0:4]", "a[4:8]", "a[6:10]"},
+             .out = {"y"},
+             .heads = "1",
+             .kv_heads = "1",
+             .head_dim = "4"});
     REFUSES("another tensor is named \"a\"", PRODUCT("x", "a", "hidden"),
             {.op = &weft_op_product, .in = {"a"}, .out = {"y"}, .columns = "8", .tensors = {"a"}});
     REFUSES("\"add\" needs a whole value of 8 columns", PRODUCT("x", "a", "9"),

@@ -1,13 +1,14 @@
-/* A layer layout gives the offset of each part in a layer's `saved` and temporary buffers. Kinds
- * take sizes from it, and runtime/nn computes on it. Offsets are bytes from the buffer's start,
- * multiples of WEFT_LAYOUT_ALIGN_BYTES. `bytes` is the buffer's size: 0 if it is not needed, -1 if
- * a size overflows. weft_layer_work refuses a layer with -1, so kernels need no check.
+/* A layer layout gives the offset of each part in a layer's `saved` and temporary buffers, by
+ * names of its kind's steps (walk.h). runtime/nn/cuda computes on it. Offsets are bytes from the
+ * buffer's start, multiples of WEFT_LAYOUT_ALIGN_BYTES. `bytes` is the buffer's size: 0 if it is
+ * not needed. All are -1 if a size overflows. weft_layer_work refuses a layer with -1, so kernels
+ * need no check.
  *
  * Shapes are row-major: B = samples, S = seq_len, T = B*S rows, h = hidden, f = ffn, H = heads, d =
  * h / H. Elements have the compute dtype, except those marked f32. No forward needs a temporary
  * buffer. Types without a layout (embedding, relu, gelu) need no buffer. */
-#ifndef WEFT_LAYERS_SHARED_LAYOUT_H
-#define WEFT_LAYERS_SHARED_LAYOUT_H
+#ifndef WEFT_LAYERS_RECIPE_LAYOUT_H
+#define WEFT_LAYERS_RECIPE_LAYOUT_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "layers/shared/layout.h"
+#include "layers/recipe/layout.h"
 #include "layers/shared/block.h"
 
 #include <criterion/criterion.h>
@@ -38,6 +38,7 @@ static void check_block(int64_t samples, int64_t s, int64_t h, int64_t heads, in
 {
     struct weft_layer layer = {.kind = &weft_kind_transformer_block,
                                .hidden = h,
+                               .outputs = h,
                                .keys[WEFT_BLOCK_HEADS].integer = heads,
                                .keys[WEFT_BLOCK_FFN].integer = f};
     struct weft_batch batch = {.samples = samples, .seq_len = s, .compute = dtype};
@@ -108,6 +109,7 @@ Test(layout, attention_saves_statistics_on_tensor_cores_alone)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_layer layer = {.kind = &weft_kind_transformer_block,
                                    .hidden = cases[i].hidden,
+                                   .outputs = cases[i].hidden,
                                    .keys[WEFT_BLOCK_HEADS].integer = 4,
                                    .keys[WEFT_BLOCK_FFN].integer = 64};
         const struct weft_batch batch = {.samples = 3,
@@ -124,9 +126,15 @@ Test(layout, attention_saves_statistics_on_tensor_cores_alone)
     }
 }
 
+static struct weft_layer class_layer(const struct weft_kind *kind, int64_t classes)
+{
+    return (struct weft_layer){
+        .kind = kind, .hidden = 36, .vocab = classes, .outputs = classes, .bias = true};
+}
+
 Test(layout, other_parts_do_not_overlap)
 {
-    struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11, .bias = true};
+    struct weft_layer layer = {.kind = &weft_kind_layer_norm, .hidden = 36, .outputs = 36};
     struct weft_batch batch = {.samples = 3, .seq_len = 31, .compute = WEFT_F32};
     struct weft_layer_norm_layout norm = weft_layout_layer_norm(&layer, &batch);
     struct declared stats[] = {{"mean", norm.saved.mean, 93 * 4},
@@ -135,12 +143,14 @@ Test(layout, other_parts_do_not_overlap)
     struct declared sums[] = {{"sums", norm.backward.sums, 2 * 36 * 4}};
     SOUND(sums, norm.backward.bytes);
 
+    layer = class_layer(&weft_kind_lm_head, 257);
     struct weft_lm_head_layout head = weft_layout_lm_head(&layer, &batch);
     struct declared logits[] = {{"d_logits", head.saved.d_logits, 93 * (257 + 31) * 4}};
     SOUND(logits, head.saved.bytes);
     struct declared bias[] = {{"sums", head.backward.sums, 257 * 4}};
     SOUND(bias, head.backward.bytes);
 
+    layer = class_layer(&weft_kind_classifier, 11);
     struct weft_classifier_layout classes = weft_layout_classifier(&layer, &batch);
     struct declared pooled[] = {{"pooled", classes.saved.pooled, 3 * 36 * 4},
                                 {"d_logits", classes.saved.d_logits, 3 * (11 + 21) * 4}};
@@ -149,6 +159,7 @@ Test(layout, other_parts_do_not_overlap)
                                   {"sums", classes.backward.sums, 11 * 4}};
     SOUND(d_pooled, classes.backward.bytes);
 
+    layer = class_layer(&weft_kind_linear, 11);
     struct weft_linear_layout linear = weft_layout_linear(&layer, &batch);
     struct declared linear_sums[] = {{"sums", linear.backward.sums, 11 * 4}};
     SOUND(linear_sums, linear.backward.bytes);
@@ -162,7 +173,8 @@ Test(layout, rows_of_logits_begin_at_multiples_of_128_bytes)
                  {50304, {0}},
                  {2, {[WEFT_F32] = 30, [WEFT_BF16] = 62, [WEFT_F16] = 62}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct weft_layer layer = {.vocab = cases[i].classes, .outputs = cases[i].classes};
+        struct weft_layer layer = class_layer(&weft_kind_lm_head, cases[i].classes);
+        const struct weft_layer classes = class_layer(&weft_kind_classifier, cases[i].classes);
         for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
             struct weft_batch batch = {
                 .samples = 2, .seq_len = 3, .compute = (enum weft_dtype)dtype};
@@ -170,22 +182,26 @@ Test(layout, rows_of_logits_begin_at_multiples_of_128_bytes)
             cr_expect_eq(head.gap, cases[i].gaps[dtype]);
             cr_expect_eq(head.saved.bytes,
                          6 * (layer.vocab + head.gap) * weft_dtype_bytes(batch.compute));
-            cr_expect_eq(weft_layout_classifier(&layer, &batch).gap, head.gap);
+            cr_expect_eq(weft_layout_classifier(&classes, &batch).gap, head.gap);
         }
     }
 }
 
 Test(layout, asks_nothing_for_a_bias_that_is_not_there)
 {
-    struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11};
+    struct weft_layer layer = class_layer(&weft_kind_linear, 11);
     struct weft_batch batch = {.samples = 3, .seq_len = 31, .compute = WEFT_F32};
+    layer.bias = false;
     cr_assert_eq(weft_layout_linear(&layer, &batch).backward.bytes, 0);
+    layer.kind = &weft_kind_lm_head;
     cr_assert_eq(weft_layout_lm_head(&layer, &batch).backward.bytes, 0);
 }
 
 Test(layout, says_minus_one_for_what_overflows)
 {
-    struct weft_layer layer = {.hidden = INT32_MAX,
+    struct weft_layer layer = {.kind = &weft_kind_transformer_block,
+                               .hidden = INT32_MAX,
+                               .outputs = INT32_MAX,
                                .keys[WEFT_BLOCK_HEADS].integer = 1,
                                .keys[WEFT_BLOCK_FFN].integer = INT32_MAX,
                                .vocab = 2};
@@ -195,7 +211,9 @@ Test(layout, says_minus_one_for_what_overflows)
     cr_assert_eq(block.saved.bytes, -1);
     cr_assert_eq(block.saved.gelu, -1);
     cr_assert_eq(block.backward.bytes, -1);
+    layer.kind = &weft_kind_lm_head;
     cr_assert_eq(weft_layout_lm_head(&layer, &batch).saved.bytes, -1);
+    layer.kind = &weft_kind_transformer_block;
     layer.keys[WEFT_BLOCK_FFN].integer = INT64_MAX;
     batch = (struct weft_batch){.samples = 1, .seq_len = 1, .compute = WEFT_F32};
     cr_assert_eq(weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE).saved.bytes,

@@ -266,7 +266,8 @@ static double tolerance(const struct subject *subject, double in_f32)
 {
     const enum weft_dtype dtype = subject->call.batch.compute;
     const bool block = subject->layer.kind->closes_residual;
-    return dtype == WEFT_F32 ? in_f32 : (block ? 16 : 4) * rounding(dtype);
+    const double one = dtype == WEFT_F32 ? in_f32 : (block ? 16 : 4) * rounding(dtype);
+    return subject->looser > 0 ? subject->looser * one : one;
 }
 
 static double magnitude(const double *x, int64_t n)

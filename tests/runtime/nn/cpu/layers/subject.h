@@ -18,6 +18,7 @@ struct subject {
     int64_t elements[WEFT_LAYER_TENSORS];
     int64_t n_inputs, n_outputs; /* elements; outputs: logits for loss layers */
     double loss;
+    double looser; /* factor of tolerances, for many roundings in a row; 0: 1 */
     size_t offset_bytes;
     int n_buffers;
     void *buffers[SUBJECT_BUFFERS];

@@ -15,7 +15,6 @@ const struct weft_kind weft_kind_relu = {
     .text = "max(x, 0)",
     WEFT_KEYS(activation_keys),
     .trains = true,
-    .by_rows = true,
     WEFT_RECIPE(relu_recipe),
 };
 
@@ -29,6 +28,5 @@ const struct weft_kind weft_kind_gelu = {
     .text = "GELU, tanh form",
     WEFT_KEYS(activation_keys),
     .trains = true,
-    .by_rows = true,
     WEFT_RECIPE(gelu_recipe),
 };

@@ -28,7 +28,6 @@ const struct weft_kind weft_kind_embedding = {
     .text = "token table, and position table when `positions` is not 0",
     WEFT_KEYS(embedding_keys),
     .trains = true,
-    .by_rows = true,
     .input = WEFT_READS_TOKENS,
     WEFT_RECIPE(embedding_recipe),
 };

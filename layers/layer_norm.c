@@ -18,6 +18,5 @@ const struct weft_kind weft_kind_layer_norm = {
     .text = "layer normalisation with weight and bias",
     WEFT_KEYS(layer_norm_keys),
     .trains = true,
-    .by_rows = true,
     WEFT_RECIPE(layer_norm_recipe),
 };

@@ -27,7 +27,6 @@ const struct weft_kind weft_kind_linear = {
     .text = "matrix product",
     WEFT_KEYS(linear_keys),
     .trains = true,
-    .by_rows = true,
     .input = WEFT_READS_NUMBERS,
     .outputs_given = true,
     WEFT_RECIPE(linear_recipe),

@@ -88,7 +88,15 @@
         }                                                                                          \
     }
 
-/* Functions of the kinds. */
+/* Saved activations by level, and functions, of both kinds. */
+#define WEFT_LLAMA(table)                                                                          \
+    .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
+    .closes_residual = true, .trains = true, .cpu_only = true, .complete = weft_llama_complete,    \
+    .check = weft_llama_check, .add_sizes = weft_llama_add_sizes,                                  \
+    .keeps = {                                                                                     \
+        "norms (rstd, output), q, k, v, attention (log of row sums, output), residual, gate, up, " \
+        "their product",                                                                           \
+        "q, k, v, residual, gate, up", "the layer's input alone"}
 void weft_llama_complete(struct weft_layer *layer);
 int32_t weft_llama_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
 /* Appends " hidden= heads= kv_heads= ffn=", " head_dim=" if it is not hidden / heads, and

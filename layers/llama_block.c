@@ -27,17 +27,5 @@ const struct weft_kind weft_kind_llama_block = {
     .type = "llama_block",
     .text = "Llama block: RMS norms, rotary positions, shared keys and values, gated MLP",
     WEFT_KEYS(llama_block_keys),
-    .recipe = &llama_block_recipe,
-    .shape = weft_recipe_shape,
-    .needs = weft_recipe_needs,
-    .closes_residual = true,
-    .trains = true,
-    .cpu_only = true,
-    .by_rows = true,
-    .complete = weft_llama_complete,
-    .check = weft_llama_check,
-    .add_sizes = weft_llama_add_sizes,
-    .keeps = {"both norms (rstd, output), q, k, v, attention (log of row sums, output), residual, "
-              "gate, up, their product",
-              "q, k, v, residual, gate, up", "the layer's input alone"},
+    WEFT_LLAMA(llama_block_recipe),
 };

@@ -31,7 +31,6 @@ const struct weft_kind weft_kind_lm_head = {
     .text = "product onto the vocabulary with cross-entropy, a loss for each token",
     WEFT_KEYS(lm_head_keys),
     .trains = true,
-    .by_rows = true,
     .loss = WEFT_LOSS_OF_ROWS,
     .ties = &weft_kind_embedding,
     .complete = lm_head_complete,

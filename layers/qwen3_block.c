@@ -36,17 +36,5 @@ const struct weft_kind weft_kind_qwen3_block = {
     .type = "qwen3_block",
     .text = "Qwen 3 block: Llama's, with an RMS norm of each head of queries and keys",
     WEFT_KEYS(qwen3_block_keys),
-    .recipe = &qwen3_block_recipe,
-    .shape = weft_recipe_shape,
-    .needs = weft_recipe_needs,
-    .closes_residual = true,
-    .trains = true,
-    .cpu_only = true,
-    .by_rows = true,
-    .complete = weft_llama_complete,
-    .check = weft_llama_check,
-    .add_sizes = weft_llama_add_sizes,
-    .keeps = {"norms (rstd, output), q, k, v, attention (log of row sums, output), residual, gate, "
-              "up, their product",
-              "q, k, v, residual, gate, up", "the layer's input alone"},
+    WEFT_LLAMA(qwen3_block_recipe),
 };

@@ -62,7 +62,6 @@ const struct weft_kind weft_kind_transformer_block = {
     WEFT_KEYS(transformer_block_keys),
     .trains = true,
     .closes_residual = true,
-    .by_rows = true,
     .complete = weft_block_complete,
     .check = weft_block_check,
     WEFT_RECIPE(transformer_block_recipe),

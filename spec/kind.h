@@ -88,7 +88,6 @@ struct weft_kind {
     bool trains;                      /* runtime/nn has its functions */
     bool cpu_only;                    /* a GPU has no functions of it yet */
     bool closes_residual;             /* two branches of it add to the residual stream */
-    bool by_rows; /* a row depends on earlier rows only through a cache, so it can generate */
     enum weft_kind_input input;
     enum weft_kind_loss loss;
     const struct weft_kind

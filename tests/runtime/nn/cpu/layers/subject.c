@@ -209,7 +209,9 @@ void subject_init_for(struct subject *subject, struct weft_layer layer,
         call->output_gradient = take_random(subject, subject->n_outputs, 0, 1);
     }
     call->saved = take(subject, subject->work.saved_bytes);
-    call->temporary = take(subject, subject->work.backward_temporary_bytes);
+    const int64_t forward = subject->work.forward_temporary_bytes;
+    const int64_t backward = subject->work.backward_temporary_bytes;
+    call->temporary = take(subject, forward > backward ? forward : backward);
     call->input_gradient = take(subject, subject->n_inputs * weft_dtype_bytes(batch->compute));
 }
 

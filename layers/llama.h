@@ -91,8 +91,8 @@
 /* Saved activations by level, and functions, of both kinds. */
 #define WEFT_LLAMA(table)                                                                          \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
-    .closes_residual = true, .trains = true, .cpu_only = true, .complete = weft_llama_complete,    \
-    .check = weft_llama_check, .add_sizes = weft_llama_add_sizes,                                  \
+    .parts = weft_recipe_parts, .closes_residual = true, .trains = true, .cpu_only = true,         \
+    .complete = weft_llama_complete, .check = weft_llama_check, .add_sizes = weft_llama_add_sizes, \
     .keeps = {                                                                                     \
         "norms (rstd, output), q, k, v, attention (log of row sums, output), residual, gate, up, " \
         "their product",                                                                           \

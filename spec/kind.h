@@ -60,6 +60,13 @@ struct weft_fault {
 };
 enum { WEFT_FAULTS = 4 };
 
+/* A tensor that fuses several matrices, or their biases, has the rows of each as a part. */
+struct weft_tensor_part {
+    char name[64]; /* within its layer, as "attn.q.weight" */
+    int64_t rows;
+};
+enum { WEFT_PARTS = 8 };
+
 /* A layer and a batch, with common figures; flops are doubles on purpose. */
 struct weft_subject {
     const struct weft_layer *layer;
@@ -103,6 +110,11 @@ struct weft_kind {
      * NULL: no tensors. */
     enum weft_status (*shape)(const struct weft_layer *layer, double residual_std,
                               struct weft_layer_shape *out, struct weft_error *err);
+    /* Lists the parts of the layer's tensor `index`, in order of their rows; 0 parts: it is whole.
+     * NULL: all are whole. */
+    enum weft_status (*parts)(const struct weft_layer *layer, int32_t index,
+                              struct weft_tensor_part out[WEFT_PARTS], int32_t *n_parts,
+                              struct weft_error *err);
     /* Fills buffers and flops into `work`, zeroed except for output_bytes, and the results in
      * `subject`. */
     enum weft_status (*needs)(struct weft_subject *subject, struct weft_layer_work *work,

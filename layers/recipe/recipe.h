@@ -121,9 +121,12 @@ enum weft_status weft_recipe_shape(const struct weft_layer *layer, double residu
                                    struct weft_layer_shape *out, struct weft_error *err);
 enum weft_status weft_recipe_needs(struct weft_subject *subject, struct weft_layer_work *work,
                                    struct weft_error *err);
+enum weft_status weft_recipe_parts(const struct weft_layer *layer, int32_t index,
+                                   struct weft_tensor_part out[WEFT_PARTS], int32_t *n_parts,
+                                   struct weft_error *err);
 void weft_recipe_add_sizes(const struct weft_layer *layer, struct weft_text *out);
 #define WEFT_RECIPE(table)                                                                         \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
-    .add_sizes = weft_recipe_add_sizes
+    .parts = weft_recipe_parts, .add_sizes = weft_recipe_add_sizes
 
 #endif

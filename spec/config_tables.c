@@ -54,7 +54,7 @@ static const struct weft_field model_fields[] = {
 const struct weft_field_table weft_model_table = {
     "model",
     "The model. In the config, or in a file of its own. Such a file may also be Hugging Face's "
-    "config.json of gpt2, llama, mistral, mixtral or qwen2.",
+    "config.json of gpt2, llama, mistral, mixtral, qwen2 or qwen3.",
     ROWS(model_fields)};
 
 /* cluster */

@@ -8,15 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "spec/config.h"
 #include "spec/field.h"
 #include "spec/hub/values.h"
 #include "spec/kind.h"
-
-/* Key of the block's layer for a size; NULL: of no block. */
-static const char *const block_keys[WEFT_HUB_SIZES] = {
-    [WEFT_HUB_HIDDEN] = "hidden",     [WEFT_HUB_HEADS] = "heads",
-    [WEFT_HUB_KV_HEADS] = "kv_heads", [WEFT_HUB_FFN] = "ffn",
-    [WEFT_HUB_EXPERTS] = "experts",   [WEFT_HUB_ACTIVE] = "active_experts"};
 
 enum { N_CHANGES = WEFT_HUB_COMPUTATION };
 
@@ -148,6 +143,13 @@ static enum weft_status read_size(struct hub_reading *reading, enum weft_hub_siz
     return WEFT_OK;
 }
 
+/* Whether heads have a size of their own, and not hidden / heads. */
+static bool sizes_heads(const struct weft_hub_family *family)
+{
+    const struct weft_hub_key *row = weft_hub_key_find(family, "head_dim");
+    return row != NULL && row->missing != NULL;
+}
+
 /* The conditions that layer kinds have too, by the user's keys. */
 static enum weft_status check_sizes(struct hub_reading *reading)
 {
@@ -155,7 +157,7 @@ static enum weft_status check_sizes(struct hub_reading *reading)
     const char *const *keys = reading->keys;
     const int64_t heads = sizes[WEFT_HUB_HEADS], kv_heads = sizes[WEFT_HUB_KV_HEADS];
     const int64_t hidden = sizes[WEFT_HUB_HIDDEN];
-    if (hidden % heads != 0)
+    if (hidden % heads != 0 && !sizes_heads(reading->family))
         return fail_key(reading, keys[WEFT_HUB_HEADS],
                         "is %" PRId64 ", which does not divide %s, %" PRId64
                         ": every head needs the same whole number of columns",
@@ -303,19 +305,6 @@ static bool is_taken(const struct weft_hub_family *family, const struct weft_hub
     return false;
 }
 
-/* Members of "rope_scaling", or in transformers 5 "rope_parameters", and the keys that take them.
- */
-static const struct {
-    const char *member, *to;
-} rope_members[] = {
-    {"rope_theta", "rope_base"},
-    {"factor", "rope_factor"},
-    {"low_freq_factor", "rope_low"},
-    {"high_freq_factor", "rope_high"},
-    {"original_max_position_embeddings", "rope_original"},
-};
-enum { ROPE_MEMBERS = sizeof rope_members / sizeof *rope_members };
-
 /* The object of rotary positions, if a layer of this model computes them: unscaled, or scaled as in
  * Llama 3. Otherwise NULL. */
 static const struct weft_json_value *taken_rope(const struct hub_reading *reading)
@@ -332,8 +321,9 @@ static const struct weft_json_value *taken_rope(const struct hub_reading *readin
     weft_json_string(weft_json_member(rope, "rope_type"), &type);
     const bool scaled = strcmp(type, "llama3") == 0;
     if (!scaled && strcmp(type, "default") != 0) return NULL;
-    for (int i = 1; i < ROPE_MEMBERS; i++)
-        if (weft_json_number(weft_json_member(rope, rope_members[i].member), &number) != scaled)
+    for (int i = 1; i < WEFT_HUB_ROPE_MEMBERS; i++)
+        if (weft_json_number(weft_json_member(rope, weft_hub_rope_members[i].member), &number) !=
+            scaled)
             return NULL;
     return rope;
 }
@@ -428,15 +418,28 @@ static enum weft_status put_rope(struct hub_reading *reading, struct weft_pool *
 {
     const struct weft_json_value *rope = taken_rope(reading);
     double number;
-    for (int i = 0; rope != NULL && i < ROPE_MEMBERS; i++) {
-        const struct weft_json_value *value = weft_json_member(rope, rope_members[i].member);
+    for (int i = 0; rope != NULL && i < WEFT_HUB_ROPE_MEMBERS; i++) {
+        const struct weft_json_value *value =
+            weft_json_member(rope, weft_hub_rope_members[i].member);
         const bool is_given = i == 0 && weft_json_member(reading->root, "rope_theta") != NULL;
         if (is_given || !weft_json_number(value, &number)) continue;
-        weft_json_key(writer, rope_members[i].to);
+        weft_json_key(writer, weft_hub_rope_members[i].to);
         weft_json_add_value(writer, value);
-        WEFT_TRY(rename_key(reading, pool, 1, rope_members[i].to, weft_json_name(rope)));
+        WEFT_TRY(rename_key(reading, pool, 1, weft_hub_rope_members[i].to, weft_json_name(rope)));
     }
     return WEFT_OK;
+}
+
+/* Writes the window that attention has. */
+static enum weft_status put_window(struct hub_reading *reading, struct weft_pool *pool,
+                                   struct weft_json_writer *writer)
+{
+    const struct weft_hub_family *family = reading->family;
+    if (reading->out->window == 0 ||
+        weft_kind_key(weft_kind_find(NULL, family->block), "window") == NULL)
+        return WEFT_OK;
+    weft_json_put_integer(writer, "window", reading->out->window);
+    return rename_key(reading, pool, 1, "window", family->window);
 }
 
 static enum weft_status write_block(struct hub_reading *reading, struct weft_pool *pool,
@@ -446,11 +449,13 @@ static enum weft_status write_block(struct hub_reading *reading, struct weft_poo
     begin_layer(writer, family->block_name, family->block);
     WEFT_TRY(put_size(reading, pool, writer, 1, "repeat", WEFT_HUB_LAYERS));
     for (int i = 0; i < WEFT_HUB_SIZES; i++)
-        if (block_keys[i] != NULL)
-            WEFT_TRY(put_size(reading, pool, writer, 1, block_keys[i], (enum weft_hub_size)i));
+        if (weft_hub_block_keys[i] != NULL)
+            WEFT_TRY(
+                put_size(reading, pool, writer, 1, weft_hub_block_keys[i], (enum weft_hub_size)i));
     if (family->block_flag != NULL) weft_json_put_bool(writer, family->block_flag, true);
     WEFT_TRY(put_taken(reading, pool, 1, weft_kind_find(NULL, family->block), writer));
     WEFT_TRY(put_rope(reading, pool, writer));
+    WEFT_TRY(put_window(reading, pool, writer));
     weft_json_end_object(writer);
     return WEFT_OK;
 }
@@ -632,4 +637,36 @@ enum weft_status weft_hub_model_run(const char *path, struct weft_text *out, str
     weft_json_end_object(&writer);
     weft_json_end_object(&writer);
     return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, "a config");
+}
+
+enum weft_status weft_hub_model_load(const char *path, const char *const *overrides, int32_t n,
+                                     struct weft_config **out, struct weft_error *err)
+{
+    enum { MOST_OVERRIDES = 80 };
+    const char *all[MOST_OVERRIDES + 1];
+    struct weft_text run, model;
+    struct weft_json_writer writer;
+    if (n > MOST_OVERRIDES)
+        return weft_fail(err, WEFT_E_USAGE, "%s: more than %d keys are set", path, MOST_OVERRIDES);
+    weft_text_init(&run);
+    weft_text_init(&model);
+    weft_text_add(&model, "model=");
+    weft_json_writer_init(&writer, &model, 0);
+    weft_json_add_string(&writer, path);
+    enum weft_status status = weft_hub_model_run(path, &run, err);
+    if (status == WEFT_OK && !(weft_text_ok(&run) && weft_text_ok(&model)))
+        status = weft_fail_memory(err, path);
+    all[0] = weft_text_chars(&model);
+    for (int32_t i = 0; i < n; i++)
+        all[i + 1] = overrides[i];
+    if (status == WEFT_OK)
+        status = weft_config_load(&(struct weft_config_input){.bytes = weft_text_chars(&run),
+                                                              .length = run.length,
+                                                              .source = path,
+                                                              .overrides = all,
+                                                              .n_overrides = n + 1},
+                                  out, err);
+    weft_text_finish(&run);
+    weft_text_finish(&model);
+    return status;
 }

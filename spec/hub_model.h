@@ -13,6 +13,8 @@
  * such a note. */
 #define WEFT_HUB_NUMBERS_NOTE "change numbers, but no memory and no time of a plan"
 
+struct weft_config; /* config.h */
+
 /* A config.json as a section. */
 struct weft_hub_model {
     struct weft_json *section; /* {"layers": [...]} */
@@ -47,5 +49,11 @@ int64_t weft_hub_model_positions(const struct weft_json_value *root);
  * clipping. WEFT_E_NO_INPUT, or WEFT_E_DATA for another file. */
 WEFT_MUST_USE enum weft_status weft_hub_model_run(const char *path, struct weft_text *out,
                                                   struct weft_error *err);
+
+/* Reads the model at `path`, a config.json or its folder, into a config of weft_hub_model_run.
+ * `overrides` [n] may be NULL. The caller destroys it. Errors of weft_hub_model_convert. */
+WEFT_MUST_USE enum weft_status weft_hub_model_load(const char *path, const char *const *overrides,
+                                                   int32_t n, struct weft_config **out,
+                                                   struct weft_error *err);
 
 #endif

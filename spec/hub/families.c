@@ -3,7 +3,22 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "spec/hub/tensors.h"
+
 /* The values are facts about the configuration classes of transformers 5.24. */
+
+const char *const weft_hub_block_keys[WEFT_HUB_SIZES] = {
+    [WEFT_HUB_HIDDEN] = "hidden",     [WEFT_HUB_HEADS] = "heads",
+    [WEFT_HUB_KV_HEADS] = "kv_heads", [WEFT_HUB_FFN] = "ffn",
+    [WEFT_HUB_EXPERTS] = "experts",   [WEFT_HUB_ACTIVE] = "active_experts"};
+
+const struct weft_hub_rope_member weft_hub_rope_members[WEFT_HUB_ROPE_MEMBERS] = {
+    {"rope_theta", "rope_base"},
+    {"factor", "rope_factor"},
+    {"low_freq_factor", "rope_low"},
+    {"high_freq_factor", "rope_high"},
+    {"original_max_position_embeddings", "rope_original"},
+};
 
 #define NOTHING(key)                                                                               \
     {                                                                                              \
@@ -157,10 +172,13 @@ static const struct weft_hub_key common_keys[] = {
     REFUSE("mup", "false|null"),
     END};
 
+#define HEAD_DIM                                                                                   \
+    {                                                                                              \
+        "head_dim", WEFT_HUB_COMPUTATION, WEFT_HUB_HEAD_DIM "|null", NULL, "head_dim"              \
+    }
 #define LLAMA_KEYS                                                                                 \
     {"hidden_act", WEFT_HUB_COMPUTATION, "\"silu\"|\"swish\"", NULL, NULL},                        \
         {"attention_dropout", WEFT_HUB_DROPOUT, "0|null", NULL, NULL},                             \
-        {"head_dim", WEFT_HUB_COMPUTATION, WEFT_HUB_HEAD_DIM "|null", NULL, "head_dim"},           \
         {"rope_theta", WEFT_HUB_NUMBERS, "null", NULL, "rope_base"},                               \
         {"rope_scaling", WEFT_HUB_NUMBERS, "null", NULL, NULL},                                    \
     {                                                                                              \
@@ -184,9 +202,16 @@ static const struct weft_hub_key gpt2_keys[] = {
     NOTHING("summary_first_dropout"),
     END};
 static const struct weft_hub_key llama_keys[] = {
-    LLAMA_KEYS, {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-6", "eps"}, END};
+    LLAMA_KEYS, HEAD_DIM, {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-6", "eps"}, END};
+static const struct weft_hub_key qwen3_keys[] = {
+    LLAMA_KEYS,
+    {"head_dim", WEFT_HUB_COMPUTATION, WEFT_HUB_HEAD_DIM, "128", "head_dim"},
+    {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-6", "eps"},
+    NOTHING("max_window_layers"),
+    END};
 static const struct weft_hub_key mixtral_keys[] = {
     LLAMA_KEYS,
+    HEAD_DIM,
     {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-5", "eps"},
     {"router_jitter_noise", WEFT_HUB_DROPOUT, "0", NULL, NULL},
     NOTHING("output_router_logits"),
@@ -194,6 +219,7 @@ static const struct weft_hub_key mixtral_keys[] = {
     END};
 static const struct weft_hub_key qwen2_keys[] = {
     LLAMA_KEYS,
+    HEAD_DIM,
     {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-6", "eps"},
     NOTHING("max_window_layers"),
     NOTHING("attention_bias"),
@@ -202,6 +228,7 @@ static const struct weft_hub_key qwen2_keys[] = {
 
 #define LLAMA_NAMES                                                                                \
     .norm = "rms_norm", .embed_name = "embed", .block_name = "layers.{i}", .norm_name = "norm"
+#define LLAMA_TENSORS .prefix = "model.", .rows = weft_hub_llama_rows
 #define LLAMA_SIZES(kv_missing, ffn, vocab)                                                        \
     [WEFT_HUB_HIDDEN] = {"hidden_size", NULL, 4096, 0},                                            \
     [WEFT_HUB_HEADS] = {"num_attention_heads", NULL, 32, 0},                                       \
@@ -225,13 +252,16 @@ static const struct weft_hub_family hub_families[] = {
                [WEFT_HUB_VOCAB] = {"vocab_size", NULL, 50257, 0},
                [WEFT_HUB_POSITIONS] = {"n_positions", "max_position_embeddings", 1024, 0}},
      .ties = true,
-     .keys = gpt2_keys},
+     .keys = gpt2_keys,
+     .prefix = "transformer.",
+     .rows = weft_hub_gpt2_rows},
     {.type = "llama",
      .architecture = "LlamaForCausalLM",
      .block = "llama_block",
      LLAMA_NAMES,
      .sizes = {LLAMA_SIZES(WEFT_HUB_AS_HEADS, 11008, 32000)},
-     .keys = llama_keys},
+     .keys = llama_keys,
+     LLAMA_TENSORS},
     {.type = "mistral",
      .architecture = "MistralForCausalLM",
      .block = "llama_block",
@@ -239,7 +269,8 @@ static const struct weft_hub_family hub_families[] = {
      .sizes = {LLAMA_SIZES(8, 14336, 32000)},
      .window = "sliding_window",
      .missing_window = 4096,
-     .keys = llama_keys},
+     .keys = llama_keys,
+     LLAMA_TENSORS},
     {.type = "mixtral",
      .architecture = "MixtralForCausalLM",
      .block = "moe_block",
@@ -258,7 +289,18 @@ static const struct weft_hub_family hub_families[] = {
      .window = "sliding_window",
      .window_flag = "use_sliding_window",
      .missing_window = 4096,
-     .keys = qwen2_keys},
+     .keys = qwen2_keys,
+     LLAMA_TENSORS},
+    {.type = "qwen3",
+     .architecture = "Qwen3ForCausalLM",
+     .block = "qwen3_block",
+     LLAMA_NAMES,
+     .sizes = {LLAMA_SIZES(32, 22016, 151936)},
+     .window = "sliding_window",
+     .window_flag = "use_sliding_window",
+     .missing_window = 4096,
+     .keys = qwen3_keys,
+     LLAMA_TENSORS},
 };
 enum { N_FAMILIES = sizeof hub_families / sizeof *hub_families };
 
@@ -267,6 +309,11 @@ const struct weft_hub_family *weft_hub_family_find(const char *type)
     for (int i = 0; i < N_FAMILIES; i++)
         if (strcmp(type, hub_families[i].type) == 0) return &hub_families[i];
     return NULL;
+}
+
+const struct weft_hub_family *weft_hub_family_at(int32_t index)
+{
+    return index < N_FAMILIES ? &hub_families[index] : NULL;
 }
 
 static const struct weft_hub_key *find_row(const struct weft_hub_key *rows, const char *name)

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The types of models, for messages. */
-#define WEFT_HUB_TYPES "gpt2, llama, mistral, mixtral and qwen2"
+/* The types of models, for messages: all, and those whose tensors are read and written. */
+#define WEFT_HUB_TYPES         "gpt2, llama, mistral, mixtral, qwen2 and qwen3"
+#define WEFT_HUB_TRAINED_TYPES "gpt2, llama, mistral, qwen2 and qwen3"
 
 /* A size of the model. The default may be one of two rules. */
 enum weft_hub_size {
@@ -23,6 +24,16 @@ enum weft_hub_size {
     WEFT_HUB_SIZES
 };
 enum { WEFT_HUB_AS_HEADS = -1, WEFT_HUB_FOUR_HIDDEN = -2 };
+
+/* Key of a block's layer for a size; NULL: of no block. */
+extern const char *const weft_hub_block_keys[WEFT_HUB_SIZES];
+
+/* Members of "rope_scaling", or in transformers 5 "rope_parameters", and keys of a layer kind that
+ * take them. */
+enum { WEFT_HUB_ROPE_MEMBERS = 5 };
+extern const struct weft_hub_rope_member {
+    const char *member, *to;
+} weft_hub_rope_members[WEFT_HUB_ROPE_MEMBERS];
 
 struct weft_hub_size_key {
     const char *key, *alias; /* NULL: the family has no such size; no alias */
@@ -48,6 +59,7 @@ struct weft_hub_key {
     const char *missing; /* transformers' value if the key is left out; NULL: a usual one */
     const char *to;      /* key of a layer kind that takes the value, if the kind has it; NULL */
 };
+struct weft_hub_row; /* tensors.h */
 #define WEFT_HUB_HEAD_DIM "hidden / heads"
 
 struct weft_hub_family {
@@ -62,10 +74,14 @@ struct weft_hub_family {
     const char *window_flag;         /* key without which the window is not used; NULL: none */
     int64_t missing_window;          /* 0: none */
     const struct weft_hub_key *keys; /* up to one without a key */
+    const char *prefix;              /* of tensors' names, except the head's */
+    const struct weft_hub_row *rows; /* tensors; NULL: the family can be planned alone */
 };
 
 /* The family of that "model_type"; NULL if there is none. */
 const struct weft_hub_family *weft_hub_family_find(const char *type);
+/* Family `index`, from 0; NULL after the last. */
+const struct weft_hub_family *weft_hub_family_at(int32_t index);
 /* The row of a key, of the family or of all models; NULL for an unknown key. */
 const struct weft_hub_key *weft_hub_key_find(const struct weft_hub_family *family,
                                              const char *name);

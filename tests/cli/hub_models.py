@@ -34,6 +34,11 @@ def qwen2(*sizes, **more):
     return llama(*sizes, kind="qwen2", use_sliding_window=False, sliding_window=32768, max_window_layers=28, **more)
 
 
+def qwen3(*sizes, **more):
+    return llama(*sizes, kind="qwen3", attention_bias=False, use_sliding_window=False, sliding_window=None,
+                 max_window_layers=28, head_dim=128, **more)
+
+
 LLAMA3 = {"rope_theta": 500000.0, "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
                                                   "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
 PUBLIC = {  # name: (parameters as published, config.json)
@@ -78,6 +83,9 @@ PUBLIC = {  # name: (parameters as published, config.json)
     "qwen2.5-3b": (3085938688, qwen2(2048, 16, 2, 11008, 36, 151936, tie_word_embeddings=True)),
     "qwen2.5-14b": (14770033664, qwen2(5120, 40, 8, 13824, 48, 152064)),
     "qwen2.5-32b": (32763876352, qwen2(5120, 40, 8, 27648, 64, 152064)),
+    "qwen3-0.6b": (596049920, qwen3(1024, 16, 8, 3072, 28, 151936, tie_word_embeddings=True)),
+    "qwen3-8b": (8190735360, qwen3(4096, 32, 8, 12288, 36, 151936)),
+    "qwen3-32b": (32762123264, qwen3(5120, 64, 8, 25600, 64, 151936)),
     "r1-distill-qwen-1.5b": (1777088000, qwen2(1536, 12, 2, 8960, 28, 151936)),
 }
 QUANTIZED = {"bits": 4, "group_size": 128, "quant_method": "awq"}
@@ -162,7 +170,7 @@ def keys_that_change_the_answer_are_told(weft):
     assert "id2label" not in count(weft, {**quiet, "id2label": {"0": "A"}})[2]
     code, _, told = count(weft, {k: v for k, v in quiet.items() if k != "hidden_size"} | {"hiden_size": 256})
     assert code == 65 and '$.hiden_size: is no key of a model of type "llama"; did you mean "hidden_size"' in told
-    for other in ("qwen3", "llama4", "gpt1", "mistral3"):
+    for other in ("qwen3_moe", "llama4", "gpt1", "mistral3"):
         told = count(weft, quiet | {"model_type": other})[2]
         assert "did you mean" not in told and f'"{other}" is no type of model' in told, told
 

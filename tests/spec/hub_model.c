@@ -126,7 +126,7 @@ Test(hub_model, refuses_other_computations_by_their_key)
     static const struct {
         const char *more, *says;
     } cases[] = {
-        {"\"model_type\":\"qwen3\"", "$.model_type: \"qwen3\" is no type of model"},
+        {"\"model_type\":\"qwen4\"", "$.model_type: \"qwen4\" is no type of model"},
         {"\"model_type\":7", "$.model_type"},
         {"\"model_type\":\"llama\",\"hidden_act\":\"gelu\"",
          "$.hidden_act: is \"gelu\"; must be \"silu\" or \"swish\""},

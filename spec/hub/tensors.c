@@ -1,0 +1,77 @@
+#include "spec/hub/tensors.h"
+
+#include <stddef.h>
+
+#define EMBEDDING(own, hub)                                                                        \
+    {                                                                                              \
+        WEFT_HUB_IN_EMBEDDING, own, hub, false                                                     \
+    }
+#define BLOCK(own, hub)                                                                            \
+    {                                                                                              \
+        WEFT_HUB_IN_BLOCK, own, hub, false                                                         \
+    }
+#define TURNED(own, hub)                                                                           \
+    {                                                                                              \
+        WEFT_HUB_IN_BLOCK, own, hub, true                                                          \
+    }
+#define NORM(own, hub)                                                                             \
+    {                                                                                              \
+        WEFT_HUB_IN_NORM, own, hub, false                                                          \
+    }
+#define HEAD                                                                                       \
+    {                                                                                              \
+        WEFT_HUB_IN_HEAD, "weight", "lm_head.weight", false                                        \
+    }
+#define BUFFER(hub)                                                                                \
+    {                                                                                              \
+        WEFT_HUB_IN_BLOCK, NULL, hub, false                                                        \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        WEFT_HUB_PLACES, NULL, NULL, false                                                         \
+    }
+
+/* GPT-2's products are written as input x weight. */
+const struct weft_hub_row weft_hub_gpt2_rows[] = {
+    EMBEDDING("tokens", "wte.weight"),
+    EMBEDDING("positions", "wpe.weight"),
+    BLOCK("ln1.weight", "h.{i}.ln_1.weight"),
+    BLOCK("ln1.bias", "h.{i}.ln_1.bias"),
+    TURNED("attn.qkv.weight", "h.{i}.attn.c_attn.weight"),
+    BLOCK("attn.qkv.bias", "h.{i}.attn.c_attn.bias"),
+    TURNED("attn.proj.weight", "h.{i}.attn.c_proj.weight"),
+    BLOCK("attn.proj.bias", "h.{i}.attn.c_proj.bias"),
+    BLOCK("ln2.weight", "h.{i}.ln_2.weight"),
+    BLOCK("ln2.bias", "h.{i}.ln_2.bias"),
+    TURNED("mlp.fc.weight", "h.{i}.mlp.c_fc.weight"),
+    BLOCK("mlp.fc.bias", "h.{i}.mlp.c_fc.bias"),
+    TURNED("mlp.proj.weight", "h.{i}.mlp.c_proj.weight"),
+    BLOCK("mlp.proj.bias", "h.{i}.mlp.c_proj.bias"),
+    NORM("weight", "ln_f.weight"),
+    NORM("bias", "ln_f.bias"),
+    HEAD,
+    BUFFER("h.{i}.attn.bias"),
+    BUFFER("h.{i}.attn.masked_bias"),
+    END};
+
+/* Llama, Mistral, Qwen 2 and Qwen 3 name the same tensors alike. */
+const struct weft_hub_row weft_hub_llama_rows[] = {
+    EMBEDDING("tokens", "embed_tokens.weight"),
+    BLOCK("input_norm.weight", "layers.{i}.input_layernorm.weight"),
+    BLOCK("attn.q.weight", "layers.{i}.self_attn.q_proj.weight"),
+    BLOCK("attn.q.bias", "layers.{i}.self_attn.q_proj.bias"),
+    BLOCK("attn.k.weight", "layers.{i}.self_attn.k_proj.weight"),
+    BLOCK("attn.k.bias", "layers.{i}.self_attn.k_proj.bias"),
+    BLOCK("attn.v.weight", "layers.{i}.self_attn.v_proj.weight"),
+    BLOCK("attn.v.bias", "layers.{i}.self_attn.v_proj.bias"),
+    BLOCK("attn.o.weight", "layers.{i}.self_attn.o_proj.weight"),
+    BLOCK("attn.q_norm.weight", "layers.{i}.self_attn.q_norm.weight"),
+    BLOCK("attn.k_norm.weight", "layers.{i}.self_attn.k_norm.weight"),
+    BLOCK("post_norm.weight", "layers.{i}.post_attention_layernorm.weight"),
+    BLOCK("mlp.gate.weight", "layers.{i}.mlp.gate_proj.weight"),
+    BLOCK("mlp.up.weight", "layers.{i}.mlp.up_proj.weight"),
+    BLOCK("mlp.down.weight", "layers.{i}.mlp.down_proj.weight"),
+    NORM("weight", "norm.weight"),
+    HEAD,
+    BUFFER("layers.{i}.self_attn.rotary_emb.inv_freq"),
+    END};

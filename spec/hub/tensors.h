@@ -1,0 +1,28 @@
+/* Tensors in Hugging Face's files. A family has one row a tensor: its name in the layer, its name
+ * in the files, and whether it is transposed there. runtime/checkpoint/hub_map.h joins the rows
+ * with a model. */
+#ifndef WEFT_SPEC_HUB_TENSORS_H
+#define WEFT_SPEC_HUB_TENSORS_H
+
+#include <stdbool.h>
+
+/* The layers of a family: an embedding, blocks, a norm and a head. Files have the family's prefix
+ * on all names except the head's. Base models were saved without it. */
+enum weft_hub_place {
+    WEFT_HUB_IN_EMBEDDING,
+    WEFT_HUB_IN_BLOCK,
+    WEFT_HUB_IN_NORM,
+    WEFT_HUB_IN_HEAD,
+    WEFT_HUB_PLACES
+};
+
+struct weft_hub_row {
+    enum weft_hub_place place;
+    const char *own; /* within its layer: a tensor, or a part of a fused one (spec/kind.h). NULL: a
+                        buffer of older files that is no parameter */
+    const char *hub; /* in the files; "{i}" is the number of the block, and NULL ends the rows */
+    bool transposed; /* [inputs, outputs] in the files */
+};
+extern const struct weft_hub_row weft_hub_gpt2_rows[], weft_hub_llama_rows[];
+
+#endif

@@ -16,17 +16,21 @@ static bool is_of_function(const char *key, bool named)
 static void write_layer(const struct weft_json_value *layer, bool named,
                         struct weft_json_writer *writer)
 {
+    const char *tie;
     weft_json_begin_object(writer);
     const struct weft_json_value *key = weft_json_first(layer);
     for (; key != NULL; key = weft_json_next(key)) {
         if (!is_of_function(weft_json_name(key), named)) continue;
         weft_json_key(writer, weft_json_name(key));
-        weft_json_add_value(writer, key);
+        if (!named && strcmp(weft_json_name(key), "tie") == 0 && weft_json_string(key, &tie))
+            weft_json_add_bool(writer, true); /* only one layer can be tied to */
+        else
+            weft_json_add_value(writer, key);
     }
     weft_json_end_object(writer);
 }
 
-void weft_function_write(const struct weft_model *model, struct weft_text *out)
+static void write_layers(const struct weft_model *model, bool names, struct weft_text *out)
 {
     struct weft_text text;
     struct weft_json_writer writer;
@@ -43,9 +47,19 @@ void weft_function_write(const struct weft_model *model, struct weft_text *out)
     weft_json_begin_array(&writer);
     const struct weft_json_value *layer = weft_json_first(weft_json_root(document));
     for (int32_t i = 0; layer != NULL; layer = weft_json_next(layer), i++)
-        write_layer(layer, model->layers[i].n_tensors > 0, &writer);
+        write_layer(layer, names && model->layers[i].n_tensors > 0, &writer);
     weft_json_end_array(&writer);
     weft_json_destroy(document);
+}
+
+void weft_function_write(const struct weft_model *model, struct weft_text *out)
+{
+    write_layers(model, true, out);
+}
+
+void weft_function_write_nameless(const struct weft_model *model, struct weft_text *out)
+{
+    write_layers(model, false, out);
 }
 
 enum weft_status weft_function_check(const struct weft_json_value *list, const char *path,

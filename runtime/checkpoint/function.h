@@ -14,6 +14,9 @@
 /* Appends a model's function on one line. Equal texts are equal functions. */
 void weft_function_write(const struct weft_model *model, struct weft_text *out);
 
+/* The same without names of layers, for tensors that are found by the places of their layers. */
+void weft_function_write_nameless(const struct weft_model *model, struct weft_text *out);
+
 /* WEFT_E_DATA naming `path` if the value has not the form of weft_function_write. */
 WEFT_MUST_USE enum weft_status weft_function_check(const struct weft_json_value *list,
                                                    const char *path, struct weft_error *err);

@@ -1,8 +1,6 @@
 #define _GNU_SOURCE /* S_ISDIR */
 #include "runtime/checkpoint/hub_files.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,8 +8,9 @@
 
 #include "base/json/json.h"
 #include "base/text.h"
+#include "runtime/checkpoint/turned.h"
 
-enum { MOST_SHARDS = 1000, NAME_BYTES = 256, BLOCK_ELEMENTS = 1024 };
+enum { MOST_SHARDS = 1000 };
 
 static const char single_name[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
@@ -20,81 +19,12 @@ struct weft_hub_files {
     char *path;
     int32_t n;
     struct weft_safetensors **files; /* [n] */
-    const char *prefix;              /* of names, except of the head's */
+    struct weft_hub_map *map;
+    struct weft_hub_tensor *tensors; /* [map->n]: the map's entries in the files */
+    /* Window of the transposed entry that was read last; -1: none. */
+    int32_t turned_entry;
+    struct weft_turned turned;
 };
-
-/* "{i}" stands for a number. */
-struct hub_name {
-    const char *own, *hub;
-    bool transposed; /* GPT-2's products are written as input x weight */
-};
-static const struct hub_name gpt2_names[] = {
-    {"wte.tokens", "wte.weight", false},
-    {"wte.positions", "wpe.weight", false},
-    {"h.{i}.ln1.weight", "h.{i}.ln_1.weight", false},
-    {"h.{i}.ln1.bias", "h.{i}.ln_1.bias", false},
-    {"h.{i}.attn.qkv.weight", "h.{i}.attn.c_attn.weight", true},
-    {"h.{i}.attn.qkv.bias", "h.{i}.attn.c_attn.bias", false},
-    {"h.{i}.attn.proj.weight", "h.{i}.attn.c_proj.weight", true},
-    {"h.{i}.attn.proj.bias", "h.{i}.attn.c_proj.bias", false},
-    {"h.{i}.ln2.weight", "h.{i}.ln_2.weight", false},
-    {"h.{i}.ln2.bias", "h.{i}.ln_2.bias", false},
-    {"h.{i}.mlp.fc.weight", "h.{i}.mlp.c_fc.weight", true},
-    {"h.{i}.mlp.fc.bias", "h.{i}.mlp.c_fc.bias", false},
-    {"h.{i}.mlp.proj.weight", "h.{i}.mlp.c_proj.weight", true},
-    {"h.{i}.mlp.proj.bias", "h.{i}.mlp.c_proj.bias", false},
-    {"ln_f.weight", "ln_f.weight", false},
-    {"ln_f.bias", "ln_f.bias", false},
-};
-/* Buffers that are no parameters. */
-static const char *const gpt2_masks[] = {"h.{i}.attn.bias", "h.{i}.attn.masked_bias"};
-static const char head_hub_name[] = "lm_head.weight", head_own_name[] = "head.weight";
-
-/* A tensor whose name tells the family. */
-static const struct {
-    const char *name, *prefix; /* prefix NULL: not read */
-} signs[] = {{"wte.weight", ""},
-             {"transformer.wte.weight", "transformer."},
-             {"model.embed_tokens.weight", NULL},
-             {"embed_tokens.weight", NULL}};
-
-/* Whether the name fits the pattern. *number gets the digits that {i} stands for. */
-static bool fits_pattern(const char *name, const char *pattern, struct weft_text *number)
-{
-    while (*pattern != '\0') {
-        if (strncmp(pattern, "{i}", 3) == 0) {
-            const char *begin = name;
-            while (isdigit((unsigned char)*name))
-                name++;
-            if (name == begin) return false;
-            weft_text_append(number, begin, (size_t)(name - begin));
-            pattern += 3;
-        } else if (*pattern++ != *name++) {
-            return false;
-        }
-    }
-    return *name == '\0';
-}
-
-/* The row of Weft's name. *out gets the name in the files; NULL: none. */
-static const struct hub_name *find_name(const struct weft_hub_files *files, const char *own,
-                                        char out[NAME_BYTES])
-{
-    const struct hub_name *found = NULL;
-    for (size_t i = 0; found == NULL && i < sizeof gpt2_names / sizeof *gpt2_names; i++) {
-        struct weft_text number;
-        const char *hub = gpt2_names[i].hub, *at = strstr(hub, "{i}");
-        weft_text_init(&number);
-        if (fits_pattern(own, gpt2_names[i].own, &number)) {
-            found = &gpt2_names[i];
-            snprintf(out, NAME_BYTES, "%s%.*s%s%s", files->prefix,
-                     (int)(at != NULL ? (size_t)(at - hub) : strlen(hub)), hub,
-                     weft_text_chars(&number), at != NULL ? at + 3 : "");
-        }
-        weft_text_finish(&number);
-    }
-    return found;
-}
 
 static struct weft_hub_tensor find_tensor(const struct weft_hub_files *files, const char *name)
 {
@@ -103,18 +33,6 @@ static struct weft_hub_tensor find_tensor(const struct weft_hub_files *files, co
         out.file = files->files[i];
         out.tensor = weft_safetensors_find(out.file, name);
     }
-    return out;
-}
-
-struct weft_hub_tensor weft_hub_files_find(const struct weft_hub_files *files, const char *name)
-{
-    char hub[NAME_BYTES];
-    if (strcmp(name, head_own_name) == 0) return find_tensor(files, head_hub_name);
-    const struct hub_name *row = find_name(files, name, hub);
-    struct weft_hub_tensor out = {0};
-    if (row == NULL) return out;
-    out = find_tensor(files, hub);
-    out.transposed = row->transposed;
     return out;
 }
 
@@ -153,10 +71,25 @@ bool weft_hub_files_are(const char *path)
     return has_file(path, single_name) || has_file(path, index_name);
 }
 
+/* The name of the family's table of tokens in a file: with the prefix, without it, or NULL. */
+static const char *find_table(const struct weft_safetensors *file,
+                              const struct weft_hub_family *family)
+{
+    struct weft_text name;
+    weft_text_init(&name);
+    weft_text_addf(&name, "%s%s", family->prefix, weft_hub_table_name(family));
+    const struct weft_safetensors_tensor *table =
+        weft_safetensors_find(file, weft_text_chars(&name));
+    weft_text_finish(&name);
+    if (table == NULL) table = weft_safetensors_find(file, weft_hub_table_name(family));
+    return table != NULL ? table->name : NULL;
+}
+
 bool weft_hub_files_have_names(const struct weft_safetensors *file)
 {
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (weft_safetensors_find(file, signs[i].name) != NULL) return true;
+    const struct weft_hub_family *family;
+    for (int32_t i = 0; (family = weft_hub_family_at(i)) != NULL; i++)
+        if (family->rows != NULL && find_table(file, family) != NULL) return true;
     return false;
 }
 
@@ -243,48 +176,78 @@ static enum weft_status open_index(struct weft_hub_files *files, const char *pat
     return status;
 }
 
-static enum weft_status find_prefix(struct weft_hub_files *files, struct weft_error *err)
+/* The table of tokens in any of the files, which shows whether names have the prefix. */
+static const char *find_any_table(const struct weft_hub_files *files,
+                                  const struct weft_hub_family *family)
 {
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        if (find_tensor(files, signs[i].name).tensor == NULL) continue;
-        files->prefix = signs[i].prefix;
-        if (files->prefix != NULL) return WEFT_OK;
+    const char *name = NULL;
+    for (int32_t i = 0; i < files->n && name == NULL; i++)
+        name = find_table(files->files[i], family);
+    return name;
+}
+
+static enum weft_status refuse_names(const struct weft_hub_files *files,
+                                     const struct weft_hub_family *wanted, struct weft_error *err)
+{
+    const struct weft_hub_family *family;
+    const char *name = NULL;
+    for (int32_t i = 0; name == NULL && (family = weft_hub_family_at(i)) != NULL; i++)
+        if (family->rows != NULL) name = find_any_table(files, family);
+    if (name != NULL)
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: has the names of another family of Hugging Face (%s); Weft imports "
-                         "gpt2 alone",
-                         files->path, signs[i].name);
-    }
+                         "%s: has the names of another family of Hugging Face (%s), and the model "
+                         "is of %s's, with %s%s",
+                         files->path, name, wanted->type, wanted->prefix,
+                         weft_hub_table_name(wanted));
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: has no names of Hugging Face that Weft knows; it imports gpt2",
+                     "%s: has no names of Hugging Face that Weft knows; it "
+                     "reads " WEFT_HUB_TRAINED_TYPES,
                      files->path);
+}
+
+/* Finds the map's entries in the files. */
+static enum weft_status map_files(struct weft_hub_files *files, const struct weft_model *model,
+                                  struct weft_error *err)
+{
+    const struct weft_hub_family *family = NULL;
+    WEFT_TRY(weft_hub_family_of(model, &family, err));
+    const char *table = find_any_table(files, family);
+    if (table == NULL) return refuse_names(files, family, err);
+    const bool prefixed = strcmp(table, weft_hub_table_name(family)) != 0;
+    WEFT_TRY(weft_hub_map_create(model, family, prefixed, &files->map, err));
+    files->tensors = calloc((size_t)files->map->n + 1, sizeof *files->tensors);
+    if (files->tensors == NULL) return weft_fail_memory(err, files->path);
+    for (int32_t e = 0; e < files->map->n; e++)
+        files->tensors[e] = find_tensor(files, files->map->entries[e].name);
+    return WEFT_OK;
 }
 
 static enum weft_status open_all(struct weft_hub_files *files, struct weft_error *err)
 {
     struct weft_text path;
-    if (!is_folder(files->path)) {
-        WEFT_TRY(is_index(files->path) ? open_index(files, files->path, err)
-                                       : add_file(files, files->path, err));
-        return find_prefix(files, err);
-    }
-    const bool sharded = has_file(files->path, index_name);
+    if (!is_folder(files->path))
+        return is_index(files->path) ? open_index(files, files->path, err)
+                                     : add_file(files, files->path, err);
+    const bool sharded = !has_file(files->path, single_name); /* both: as transformers does */
     join_name(files->path, sharded ? index_name : single_name, &path);
     enum weft_status status = weft_text_ok(&path) ? WEFT_OK : weft_fail_memory(err, files->path);
     if (status == WEFT_OK)
         status = sharded ? open_index(files, weft_text_chars(&path), err)
                          : add_file(files, weft_text_chars(&path), err);
     weft_text_finish(&path);
-    return status == WEFT_OK ? find_prefix(files, err) : status;
+    return status;
 }
 
-enum weft_status weft_hub_files_open(const char *path, struct weft_hub_files **out,
-                                     struct weft_error *err)
+enum weft_status weft_hub_files_open(const char *path, const struct weft_model *model,
+                                     struct weft_hub_files **out, struct weft_error *err)
 {
     struct weft_hub_files *files = calloc(1, sizeof *files);
-    if (files != NULL) files->path = strdup(path);
-    enum weft_status status =
-        files != NULL && files->path != NULL ? WEFT_OK : weft_fail_memory(err, path);
+    if (files == NULL) return weft_fail_memory(err, path);
+    files->turned_entry = -1;
+    files->path = strdup(path);
+    enum weft_status status = files->path != NULL ? WEFT_OK : weft_fail_memory(err, path);
     if (status == WEFT_OK) status = open_all(files, err);
+    if (status == WEFT_OK) status = map_files(files, model, err);
     if (status == WEFT_OK)
         *out = files;
     else
@@ -297,44 +260,43 @@ void weft_hub_files_close(struct weft_hub_files *files)
     if (files == NULL) return;
     for (int32_t i = 0; i < files->n; i++)
         weft_safetensors_destroy(files->files[i]);
+    weft_turned_finish(&files->turned);
+    weft_hub_map_destroy(files->map);
+    free(files->tensors);
     free(files->files);
     free(files->path);
     free(files);
 }
 
-/* Tensors that the model does not have */
-
-static bool is_mask(const struct weft_hub_files *files, const char *name)
+const struct weft_hub_map *weft_hub_files_map(const struct weft_hub_files *files)
 {
-    const size_t length = strlen(files->prefix);
-    bool is = false;
-    if (strncmp(name, files->prefix, length) != 0) return false;
-    for (size_t i = 0; i < sizeof gpt2_masks / sizeof *gpt2_masks; i++) {
-        struct weft_text number;
-        weft_text_init(&number);
-        is = is || fits_pattern(name + length, gpt2_masks[i], &number);
-        weft_text_finish(&number);
-    }
-    return is;
+    return files->map;
 }
 
+const struct weft_safetensors_tensor *weft_hub_files_tensor(const struct weft_hub_files *files,
+                                                            int32_t entry)
+{
+    return files->tensors[entry].tensor;
+}
+
+/* Tensors that the model does not have */
+
 /* A tied head that was saved too must be the token table. */
-static enum weft_status compare_head(const struct weft_hub_files *files, struct weft_error *err)
+static enum weft_status compare_head(const struct weft_hub_files *files,
+                                     const struct weft_hub_tensor *head, struct weft_error *err)
 {
     enum { MOST_BYTES = 1 << 16 };
-    static const char *const table_name = "wte.tokens";
-    const struct weft_hub_tensor head = find_tensor(files, head_hub_name);
-    const struct weft_hub_tensor table = weft_hub_files_find(files, table_name);
-    bool same = table.tensor != NULL && head.tensor->type == table.tensor->type &&
-                head.tensor->bytes == table.tensor->bytes;
+    const struct weft_hub_tensor *table = &files->tensors[0];
+    bool same = table->tensor != NULL && head->tensor->type == table->tensor->type &&
+                head->tensor->bytes == table->tensor->bytes;
     char *buffers = malloc(2 * MOST_BYTES);
     if (buffers == NULL) return weft_fail_memory(err, files->path);
     enum weft_status status = WEFT_OK;
-    for (int64_t at = 0; status == WEFT_OK && same && at < head.tensor->bytes; at += MOST_BYTES) {
-        const int64_t left = head.tensor->bytes - at, n = left < MOST_BYTES ? left : MOST_BYTES;
-        status = weft_safetensors_read_bytes(head.file, head.tensor->begin + at, n, buffers, err);
+    for (int64_t at = 0; status == WEFT_OK && same && at < head->tensor->bytes; at += MOST_BYTES) {
+        const int64_t left = head->tensor->bytes - at, n = left < MOST_BYTES ? left : MOST_BYTES;
+        status = weft_safetensors_read_bytes(head->file, head->tensor->begin + at, n, buffers, err);
         if (status == WEFT_OK)
-            status = weft_safetensors_read_bytes(table.file, table.tensor->begin + at, n,
+            status = weft_safetensors_read_bytes(table->file, table->tensor->begin + at, n,
                                                  buffers + MOST_BYTES, err);
         same = status != WEFT_OK || memcmp(buffers, buffers + MOST_BYTES, (size_t)n) == 0;
     }
@@ -344,7 +306,7 @@ static enum weft_status compare_head(const struct weft_hub_files *files, struct 
             weft_fail(err, WEFT_E_DATA,
                       "%s: %s is not the token table, and the model's head is tied to it; leave "
                       "\"tie\" out of the model's head",
-                      files->path, head_hub_name);
+                      files->path, weft_hub_head_name(files->map->family));
     return status;
 }
 
@@ -355,18 +317,19 @@ static enum weft_status visit_rest(const struct weft_hub_files *files,
                                    struct weft_error *err)
 {
     for (int32_t i = 0; i < file->n_tensors; i++) {
-        const char *name = file->tensors[i].name;
-        if (used[i] || is_mask(files, name)) continue;
-        if (strcmp(name, head_hub_name) == 0)
-            WEFT_TRY(compare_head(files, err));
+        const struct weft_hub_tensor rest = {file, &file->tensors[i]};
+        const char *name = rest.tensor->name;
+        if (used[i] || weft_hub_is_buffer(files->map, name)) continue;
+        if (strcmp(name, weft_hub_head_name(files->map->family)) == 0)
+            WEFT_TRY(compare_head(files, &rest, err));
         else
             visit(context, name);
     }
     return WEFT_OK;
 }
 
-enum weft_status weft_hub_files_rest(const struct weft_hub_files *files, const char *const *own,
-                                     int32_t n, weft_hub_files_visit *visit, void *context,
+enum weft_status weft_hub_files_rest(const struct weft_hub_files *files,
+                                     weft_hub_files_visit *visit, void *context,
                                      struct weft_error *err)
 {
     enum weft_status status = WEFT_OK;
@@ -374,42 +337,54 @@ enum weft_status weft_hub_files_rest(const struct weft_hub_files *files, const c
         const struct weft_safetensors *file = files->files[f];
         bool *used = calloc((size_t)file->n_tensors + 1, sizeof *used);
         if (used == NULL) return weft_fail_memory(err, files->path);
-        for (int32_t t = 0; t < n; t++) {
-            const struct weft_hub_tensor found = weft_hub_files_find(files, own[t]);
-            if (found.tensor != NULL && found.file == file)
-                used[found.tensor - file->tensors] = true;
-        }
+        for (int32_t e = 0; e < files->map->n; e++)
+            if (files->tensors[e].tensor != NULL && files->tensors[e].file == file)
+                used[files->tensors[e].tensor - file->tensors] = true;
         status = visit_rest(files, file, used, visit, context, err);
         free(used);
     }
     return status;
 }
 
-/* Element (r, c) of Weft's tensor is element (c, r) of the file's. Reads blocks of rows, a column
- * at a time. */
-static enum weft_status read_transposed(const struct weft_hub_tensor *from, int64_t first,
-                                        int64_t count, float *out, struct weft_error *err)
+/* Reading */
+
+static enum weft_status read_source(const void *context, int64_t first, int64_t count, float *out,
+                                    struct weft_error *err)
 {
-    float block[BLOCK_ELEMENTS];
-    const int64_t columns = from->tensor->dims[0], rows = from->tensor->dims[1];
-    const int64_t end_row = (first + count + columns - 1) / columns;
-    for (int64_t row = first / columns; row < end_row; row += BLOCK_ELEMENTS) {
-        const int64_t left = end_row - row, n = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
-        for (int64_t column = 0; column < columns; column++) {
-            WEFT_TRY(weft_safetensors_read_f32(from->file, from->tensor, column * rows + row, n,
-                                               block, err));
-            for (int64_t i = 0; i < n; i++) {
-                const int64_t element = (row + i) * columns + column;
-                if (element >= first && element < first + count) out[element - first] = block[i];
-            }
-        }
-    }
-    return WEFT_OK;
+    const struct weft_hub_tensor *from = context;
+    return weft_safetensors_read_f32(from->file, from->tensor, first, count, out, err);
 }
 
-enum weft_status weft_hub_tensor_read(const struct weft_hub_tensor *tensor, int64_t first,
-                                      int64_t count, float *out, struct weft_error *err)
+/* Elements of an entry in Weft's order. */
+static enum weft_status read_entry(struct weft_hub_files *files, int32_t e, int64_t first,
+                                   int64_t count, float *out, struct weft_error *err)
 {
-    if (tensor->transposed) return read_transposed(tensor, first, count, out, err);
-    return weft_safetensors_read_f32(tensor->file, tensor->tensor, first, count, out, err);
+    const struct weft_hub_entry *entry = &files->map->entries[e];
+    if (!entry->transposed) return read_source(&files->tensors[e], first, count, out, err);
+    if (files->turned_entry != e) {
+        weft_turned_finish(&files->turned);
+        files->turned_entry = e;
+        files->turned = (struct weft_turned){.rows = entry->dims[1],
+                                             .columns = entry->dims[0],
+                                             .source = read_source,
+                                             .context = &files->tensors[e]};
+    }
+    return weft_turned_read(&files->turned, first, count, out, err);
+}
+
+enum weft_status weft_hub_files_read(struct weft_hub_files *files, int32_t tensor, int64_t first,
+                                     int64_t count, float *out, struct weft_error *err)
+{
+    const int32_t *begins = files->map->begins;
+    for (int32_t e = begins[tensor]; e < begins[tensor + 1] && count > 0; e++) {
+        const struct weft_hub_entry *entry = &files->map->entries[e];
+        const int64_t from = first - entry->first, left = entry->elements - from;
+        const int64_t n = count < left ? count : left;
+        if (n <= 0) continue;
+        WEFT_TRY(read_entry(files, e, from, n, out, err));
+        first += n;
+        count -= n;
+        out += n;
+    }
+    return WEFT_OK;
 }

@@ -103,27 +103,19 @@ static struct weft_text *add_name(struct differences *of, const char *name)
     return of->text.length < MOST_BYTES ? &of->text : NULL;
 }
 
-static struct weft_hub_tensor find_tensor(const struct weft_origin_file *file, const char *name)
-{
-    if (file->hub != NULL) return weft_hub_files_find(file->hub, name);
-    return (struct weft_hub_tensor){file->tensors, weft_safetensors_find(file->tensors, name),
-                                    false};
-}
-
-static void compare_tensor(const struct weft_tensor *wanted, const struct weft_hub_tensor *source,
+/* Compares a tensor of the file with its wanted shape. */
+static void compare_tensor(const char *name, const int64_t *dims, int32_t n_dims,
+                           const struct weft_safetensors_tensor *found,
                            struct differences all[KINDS])
 {
-    const struct weft_safetensors_tensor *found = source->tensor;
-    const int64_t turned[2] = {wanted->dims[1], wanted->dims[0]};
-    const int64_t *dims = source->transposed ? turned : wanted->dims;
     if (found == NULL) {
-        (void)add_name(&all[MISSING], wanted->name);
-    } else if (!weft_safetensors_has_shape(found, dims, wanted->n_dims)) {
-        struct weft_text *out = add_name(&all[OF_SHAPE], wanted->name);
-        if (out != NULL) weft_safetensors_put_shapes(found, dims, wanted->n_dims, out);
+        (void)add_name(&all[MISSING], name);
+    } else if (!weft_safetensors_has_shape(found, dims, n_dims)) {
+        struct weft_text *out = add_name(&all[OF_SHAPE], name);
+        if (out != NULL) weft_safetensors_put_shapes(found, dims, n_dims, out);
     } else if (found->type != WEFT_TENSOR_F32 && found->type != WEFT_TENSOR_F16 &&
                found->type != WEFT_TENSOR_BF16) {
-        struct weft_text *out = add_name(&all[OF_TYPE], wanted->name);
+        struct weft_text *out = add_name(&all[OF_TYPE], name);
         if (out != NULL) weft_text_addf(out, " is %s", weft_tensor_type_name(found->type));
     }
 }
@@ -133,19 +125,17 @@ static void add_foreign(void *context, const char *name)
     (void)add_name(context, name);
 }
 
-/* Collects the tensors of Hugging Face's files that the model does not have. */
-static enum weft_status compare_rest(const struct weft_origin_file *file,
-                                     struct differences *foreign, struct weft_error *err)
+/* Compares by the names of Hugging Face's files. */
+static enum weft_status compare_hub_tensors(const struct weft_origin_file *file,
+                                            struct differences all[KINDS], struct weft_error *err)
 {
-    const struct weft_model *model = file->model;
-    const char **names = calloc((size_t)model->n_tensors + 1, sizeof *names);
-    if (names == NULL) return weft_fail_memory(err, file->path);
-    for (int32_t t = 0; t < model->n_tensors; t++)
-        names[t] = model->tensors[t].name;
-    enum weft_status status =
-        weft_hub_files_rest(file->hub, names, model->n_tensors, add_foreign, foreign, err);
-    free(names);
-    return status;
+    const struct weft_hub_map *map = weft_hub_files_map(file->hub);
+    for (int32_t e = 0; e < map->n; e++) {
+        const struct weft_hub_entry *entry = &map->entries[e];
+        compare_tensor(entry->name, entry->dims, entry->n_dims, weft_hub_files_tensor(file->hub, e),
+                       all);
+    }
+    return weft_hub_files_rest(file->hub, add_foreign, &all[NOT_WANTED], err);
 }
 
 static bool is_of_model(const struct weft_model *model, const char *name)
@@ -176,27 +166,35 @@ static enum weft_status fail_different(const char *path, struct differences all[
     return status;
 }
 
+static void compare_own_tensors(const struct weft_origin_file *file, struct differences all[KINDS])
+{
+    const struct weft_model *model = file->model;
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        const struct weft_tensor *tensor = &model->tensors[t];
+        compare_tensor(tensor->name, tensor->dims, tensor->n_dims,
+                       weft_safetensors_find(file->tensors, tensor->name), all);
+    }
+    /* Names are unique in both, so counts show whether the file has extra ones. */
+    if (file->tensors->n_tensors == model->n_tensors - all[MISSING].n) return;
+    for (int32_t t = 0; t < file->tensors->n_tensors; t++)
+        if (!is_of_model(model, file->tensors->tensors[t].name))
+            (void)add_name(&all[NOT_WANTED], file->tensors->tensors[t].name);
+}
+
 static enum weft_status compare_tensors(const struct weft_origin_file *file, const char *path,
                                         struct weft_error *err)
 {
-    const struct weft_model *model = file->model;
     struct differences all[KINDS] = {{.kind = "missing"},
                                      {.kind = "not the model's"},
                                      {.kind = "of another shape"},
                                      {.kind = "not F32, F16 or BF16"}};
+    enum weft_status status = WEFT_OK;
     for (int k = 0; k < KINDS; k++)
         weft_text_init(&all[k].text);
-    for (int32_t t = 0; t < model->n_tensors; t++) {
-        const struct weft_hub_tensor found = find_tensor(file, model->tensors[t].name);
-        compare_tensor(&model->tensors[t], &found, all);
-    }
-    enum weft_status status = WEFT_OK;
-    if (file->hub != NULL) status = compare_rest(file, &all[NOT_WANTED], err);
-    /* Names are unique in both, so counts show whether the file has extra ones. */
-    else if (file->tensors->n_tensors != model->n_tensors - all[MISSING].n)
-        for (int32_t t = 0; t < file->tensors->n_tensors; t++)
-            if (!is_of_model(model, file->tensors->tensors[t].name))
-                (void)add_name(&all[NOT_WANTED], file->tensors->tensors[t].name);
+    if (file->hub != NULL)
+        status = compare_hub_tensors(file, all, err);
+    else
+        compare_own_tensors(file, all);
     if (status == WEFT_OK) status = fail_different(path, all, err);
     for (int k = 0; k < KINDS; k++)
         weft_text_finish(&all[k].text);
@@ -215,33 +213,6 @@ static enum weft_status compare_function(const struct weft_origin_file *file, co
                      why.text, path, file->checkpoint->manifest->files[0].name);
 }
 
-/* The model that a config.json describes, in a config for nothing else. */
-static enum weft_status read_hub_model(const char *path, struct weft_config **out,
-                                       struct weft_error *err)
-{
-    struct weft_text run, model;
-    struct weft_json_writer writer;
-    weft_text_init(&run);
-    weft_text_init(&model);
-    weft_text_add(&model, "model=");
-    weft_json_writer_init(&writer, &model, 0);
-    weft_json_add_string(&writer, path);
-    enum weft_status status = weft_hub_model_run(path, &run, err);
-    if (status == WEFT_OK && !(weft_text_ok(&run) && weft_text_ok(&model)))
-        status = weft_fail_memory(err, path);
-    const char *overrides[] = {weft_text_chars(&model), "train.seq_len=1"};
-    if (status == WEFT_OK)
-        status = weft_config_load(&(struct weft_config_input){.bytes = weft_text_chars(&run),
-                                                              .length = run.length,
-                                                              .source = path,
-                                                              .overrides = overrides,
-                                                              .n_overrides = 2},
-                                  out, err);
-    weft_text_finish(&run);
-    weft_text_finish(&model);
-    return status;
-}
-
 /* Compares the model's function with that of config.json: shapes do not tell the number of heads.
  */
 static enum weft_status compare_hub_function(const struct weft_origin_file *file, const char *path,
@@ -250,12 +221,12 @@ static enum weft_status compare_hub_function(const struct weft_origin_file *file
     enum { SHOWN = 5 };
     struct weft_config *config = NULL;
     struct weft_text ours, theirs, differences;
-    WEFT_TRY(read_hub_model(path, &config, err));
+    WEFT_TRY(weft_hub_model_load(path, NULL, 0, &config, err));
     weft_text_init(&ours);
     weft_text_init(&theirs);
     weft_text_init(&differences);
-    weft_function_write(file->model, &ours);
-    weft_function_write(config->model, &theirs);
+    weft_function_write_nameless(file->model, &ours);
+    weft_function_write_nameless(config->model, &theirs);
     const char *numbers = strstr(config->notes, WEFT_HUB_NUMBERS_NOTE);
     enum weft_status status = WEFT_OK;
     if (!weft_text_ok(&ours) || !weft_text_ok(&theirs))
@@ -279,7 +250,7 @@ static enum weft_status open_hub(struct weft_origin_file *file, const char *path
                                  struct weft_error *err)
 {
     struct weft_text config;
-    WEFT_TRY(weft_hub_files_open(path, &file->hub, err));
+    WEFT_TRY(weft_hub_files_open(path, file->model, &file->hub, err));
     WEFT_TRY(compare_tensors(file, path, err));
     if (!is_directory(path)) return WEFT_OK;
     weft_text_init(&config);
@@ -354,6 +325,8 @@ void weft_origin_warn(const struct weft_origin_file *file)
 enum weft_status weft_origin_read(const struct weft_origin_file *file, int32_t tensor,
                                   int64_t first, int64_t count, float *out, struct weft_error *err)
 {
-    const struct weft_hub_tensor from = find_tensor(file, file->model->tensors[tensor].name);
-    return weft_hub_tensor_read(&from, first, count, out, err);
+    if (file->hub != NULL) return weft_hub_files_read(file->hub, tensor, first, count, out, err);
+    const struct weft_safetensors_tensor *from =
+        weft_safetensors_find(file->tensors, file->model->tensors[tensor].name);
+    return weft_safetensors_read_f32(file->tensors, from, first, count, out, err);
 }

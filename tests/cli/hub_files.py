@@ -130,9 +130,9 @@ def other_models_are_refused(weft):
         train(weft, "model", "never", code=65, says=says)
     llama = [("model.embed_tokens.weight", "F32", [1], bytes(4)), ("model.norm.weight", "F32", [1], bytes(4))]
     for name in write_tensors(weft, "llama.safetensors", llama), write_model(weft, "llama", llama, shards=2):
-        train(weft, name, "never", code=65, says=["another family of Hugging Face", "Weft imports gpt2 alone"])
+        train(weft, name, "never", code=65, says=["another family of Hugging Face (model.embed_tokens.weight)", "of gpt2's"])
     fewer = [entry for entry in entries if "h.2." not in entry[0]]
-    train(weft, write_tensors(weft, "fewer.safetensors", fewer), "never", code=65, says="missing (12): h.2.ln1.weight")
+    train(weft, write_tensors(weft, "fewer.safetensors", fewer), "never", code=65, says="missing (12): transformer.h.2.ln_1.weight")
     more = entries + [("transformer.h.3.ln_1.bias", "F32", [1], bytes(4))]
     train(weft, write_tensors(weft, "more.safetensors", more), "never", code=65, says="not the model's (1): transformer.h.3")
     shaped = [(n, d, s[::-1], b) if n.endswith("c_fc.weight") else (n, d, s, b) for n, d, s, b in entries]

@@ -1,0 +1,228 @@
+#include "runtime/checkpoint/hub_map.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/hub/tensors.h"
+#include "spec/kind.h"
+
+/* Families of a model */
+
+static const char *kind_at(const struct weft_hub_family *family, enum weft_hub_place place)
+{
+    const char *const kinds[WEFT_HUB_PLACES] = {"embedding", family->block, family->norm,
+                                                "lm_head"};
+    return kinds[place];
+}
+
+static bool is_at(const struct weft_layer *layer, const struct weft_hub_family *family,
+                  enum weft_hub_place place)
+{
+    return strcmp(weft_layer_type_of(layer), kind_at(family, place)) == 0;
+}
+
+/* The layer's own key of that name: its bytes; NULL if the kind has none. */
+static const char *find_key(const struct weft_layer *layer, const char *name)
+{
+    const struct weft_field *key = weft_kind_key(layer->kind, name);
+    return key != NULL ? (const char *)layer + key->offset : NULL;
+}
+
+static bool has_window(const struct weft_layer *block)
+{
+    const char *window = find_key(block, "window");
+    return window != NULL && *(const int64_t *)(const void *)window > 0;
+}
+
+/* Blocks of one kind belong to several families: by the flag of one, and by the window. */
+static bool suits_block(const struct weft_hub_family *family, const struct weft_layer *block)
+{
+    static const char *const flags[] = {"qkv_bias"};
+    if (!is_at(block, family, WEFT_HUB_IN_BLOCK)) return false;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const char *flag = find_key(block, flags[i]);
+        const bool of_family =
+            family->block_flag != NULL && strcmp(family->block_flag, flags[i]) == 0;
+        if (flag != NULL && *(const bool *)(const void *)flag != of_family) return false;
+    }
+    return !has_window(block) || family->window != NULL;
+}
+
+enum weft_status weft_hub_family_of(const struct weft_model *model,
+                                    const struct weft_hub_family **out, struct weft_error *err)
+{
+    const int32_t block = model->n_layers > 2 ? 1 : 0;
+    const struct weft_hub_family *family = NULL;
+    for (int32_t i = 0; (family = weft_hub_family_at(i)) != NULL; i++)
+        if (family->rows != NULL && suits_block(family, &model->layers[block])) break;
+    if (family == NULL)
+        return weft_layer_refuse(err, &model->layers[block],
+                                 "no family of Hugging Face that Weft reads and writes has such "
+                                 "layers; these are " WEFT_HUB_TRAINED_TYPES);
+    *out = family;
+    return WEFT_OK;
+}
+
+/* Maps */
+
+/* Whether the name fits the pattern, in which "{i}" stands for digits. */
+static bool fits_pattern(const char *name, const char *pattern)
+{
+    while (*pattern != '\0') {
+        if (strncmp(pattern, "{i}", 3) == 0) {
+            if (!isdigit((unsigned char)*name)) return false;
+            while (isdigit((unsigned char)*name))
+                name++;
+            pattern += 3;
+        } else if (*pattern++ != *name++) {
+            return false;
+        }
+    }
+    return *name == '\0';
+}
+
+static char *fill_pattern(struct weft_hub_map *map, const struct weft_hub_row *row, int32_t number)
+{
+    const char *prefix = row->place == WEFT_HUB_IN_HEAD ? "" : map->prefix;
+    const char *at = strstr(row->hub, "{i}");
+    if (at == NULL) return weft_pool_format(&map->pool, "%s%s", prefix, row->hub);
+    return weft_pool_format(&map->pool, "%s%.*s%d%s", prefix, (int)(at - row->hub), row->hub,
+                            (int)number, at + 3);
+}
+
+static const struct weft_hub_row *find_row(const struct weft_hub_family *family,
+                                           enum weft_hub_place place, const char *own)
+{
+    for (const struct weft_hub_row *row = family->rows; row->hub != NULL; row++)
+        if (row->place == place && row->own != NULL && strcmp(row->own, own) == 0) return row;
+    return NULL;
+}
+
+/* The next tensor of the files: `rows` rows of the model's tensor from element `first` on. */
+struct hub_piece {
+    const struct weft_layer *layer;
+    enum weft_hub_place place;
+    int32_t number, tensor;
+    const char *own;
+    int64_t first, rows;
+};
+
+static enum weft_status add_entry(struct weft_hub_map *map, const struct weft_model *model,
+                                  const struct hub_piece *piece, struct weft_error *err)
+{
+    const struct weft_hub_row *row = find_row(map->family, piece->place, piece->own);
+    const struct weft_tensor *tensor = &model->tensors[piece->tensor];
+    const int64_t columns = tensor->dims[1];
+    struct weft_hub_entry *out = &map->entries[map->n];
+    if (row == NULL)
+        return weft_layer_refuse(err, piece->layer,
+                                 "files of %s have no tensor for its %s: leave it out of the model",
+                                 map->family->type, piece->own);
+    *out = (struct weft_hub_entry){.name = fill_pattern(map, row, piece->number),
+                                   .tensor = piece->tensor,
+                                   .first = piece->first,
+                                   .elements = piece->rows * columns,
+                                   .n_dims = tensor->n_dims,
+                                   .dims = {piece->rows, columns},
+                                   .transposed = row->transposed};
+    if (row->transposed) out->dims[0] = columns, out->dims[1] = piece->rows;
+    map->n++;
+    return out->name != NULL ? WEFT_OK : weft_fail_memory(err, "names of tensors");
+}
+
+/* Adds all parts of the layer's tensor `index`. */
+static enum weft_status add_tensor(struct weft_hub_map *map, const struct weft_model *model,
+                                   struct hub_piece *piece, int32_t index, struct weft_error *err)
+{
+    const struct weft_layer *layer = piece->layer;
+    struct weft_tensor_part parts[WEFT_PARTS];
+    int32_t n = 0;
+    piece->tensor = layer->tensors[index];
+    if (layer->kind->parts != NULL) WEFT_TRY(layer->kind->parts(layer, index, parts, &n, err));
+    const struct weft_tensor *tensor = &model->tensors[piece->tensor];
+    piece->own = tensor->name + strlen(layer->name) + 1;
+    piece->first = 0;
+    piece->rows = tensor->dims[0];
+    map->begins[piece->tensor] = map->n;
+    for (int32_t p = 0; p < n; p++) {
+        piece->own = parts[p].name;
+        piece->rows = parts[p].rows;
+        WEFT_TRY(add_entry(map, model, piece, err));
+        piece->first += piece->rows * tensor->dims[1];
+    }
+    return n > 0 ? WEFT_OK : add_entry(map, model, piece, err);
+}
+
+/* The place of layer `index`: an embedding, any number of blocks, a norm, a head. */
+static enum weft_hub_place place_of(int32_t index, int32_t n_layers)
+{
+    if (index == 0) return WEFT_HUB_IN_EMBEDDING;
+    if (index == n_layers - 1) return WEFT_HUB_IN_HEAD;
+    return index == n_layers - 2 ? WEFT_HUB_IN_NORM : WEFT_HUB_IN_BLOCK;
+}
+
+static enum weft_status fill_map(struct weft_hub_map *map, const struct weft_model *model,
+                                 struct weft_error *err)
+{
+    const size_t most = (size_t)model->n_tensors * WEFT_PARTS;
+    map->entries = weft_pool_array(&map->pool, most, sizeof *map->entries);
+    map->begins = weft_pool_array(&map->pool, (size_t)model->n_tensors + 1, sizeof *map->begins);
+    if (map->entries == NULL || map->begins == NULL)
+        return weft_fail_memory(err, "names of tensors");
+    for (int32_t i = 0; i < model->n_layers; i++) {
+        struct hub_piece piece = {
+            .layer = &model->layers[i], .place = place_of(i, model->n_layers), .number = i - 1};
+        if (!is_at(piece.layer, map->family, piece.place))
+            return weft_layer_refuse(
+                err, piece.layer, "it is layer %d of %d, where a model of %s has one of type %s",
+                (int)i, (int)model->n_layers, map->family->type, kind_at(map->family, piece.place));
+        for (int32_t k = 0; k < piece.layer->n_tensors; k++)
+            if (model->tensors[piece.layer->tensors[k]].layer == i) /* no tied one */
+                WEFT_TRY(add_tensor(map, model, &piece, k, err));
+    }
+    map->begins[model->n_tensors] = map->n;
+    return WEFT_OK;
+}
+
+enum weft_status weft_hub_map_create(const struct weft_model *model,
+                                     const struct weft_hub_family *family, bool prefixed,
+                                     struct weft_hub_map **out, struct weft_error *err)
+{
+    struct weft_hub_map *map = calloc(1, sizeof *map);
+    if (map == NULL) return weft_fail_memory(err, "names of tensors");
+    map->family = family;
+    map->prefix = prefixed ? family->prefix : "";
+    const enum weft_status status = fill_map(map, model, err);
+    if (status == WEFT_OK)
+        *out = map;
+    else
+        weft_hub_map_destroy(map);
+    return status;
+}
+
+void weft_hub_map_destroy(struct weft_hub_map *map)
+{
+    if (map == NULL) return;
+    weft_pool_finish(&map->pool);
+    free(map);
+}
+
+bool weft_hub_is_buffer(const struct weft_hub_map *map, const char *name)
+{
+    const size_t length = strlen(map->prefix);
+    if (strncmp(name, map->prefix, length) != 0) return false;
+    for (const struct weft_hub_row *row = map->family->rows; row->hub != NULL; row++)
+        if (row->own == NULL && fits_pattern(name + length, row->hub)) return true;
+    return false;
+}
+
+const char *weft_hub_table_name(const struct weft_hub_family *family)
+{
+    return family->rows[0].hub;
+}
+
+const char *weft_hub_head_name(const struct weft_hub_family *family)
+{
+    return find_row(family, WEFT_HUB_IN_HEAD, "weight")->hub;
+}

@@ -92,8 +92,9 @@ struct weft_cli {
     const char *host_points, *host_limits;           /* of sweep */
     bool split, measure;                             /* of sweep */
     bool print, program_dump, poison, contention;
-    bool snippet, force;   /* of export; force of simulate too */
-    char settings[8][256]; /* overrides that flags above set */
+    bool snippet, force;            /* of export; force of simulate too */
+    const char *dtype, *shard_size; /* of export */
+    char settings[8][256];          /* overrides that flags above set */
 };
 
 struct weft_command {
@@ -115,9 +116,9 @@ extern const struct weft_command weft_command_demo, weft_command_init, weft_comm
     weft_command_estimate, weft_command_profile, weft_command_plan, weft_command_explain,
     weft_command_verify, weft_command_simulate, weft_command_train, weft_command_replay,
     weft_command_audit, weft_command_sweep, weft_command_best, weft_command_export,
-    weft_command_doctor, weft_command_schema, weft_command_version, weft_command_generate,
-    weft_command_data, weft_command_launch, weft_command_completion, weft_command_man,
-    weft_command_help, weft_command_rank;
+    weft_command_import, weft_command_doctor, weft_command_schema, weft_command_version,
+    weft_command_generate, weft_command_data, weft_command_launch, weft_command_completion,
+    weft_command_man, weft_command_help, weft_command_rank;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);

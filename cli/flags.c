@@ -42,7 +42,7 @@ const struct weft_flag weft_flags[] = {
      "times and base memory that `weft profile` measured (cluster.profile)"},
     {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE|NAME",
      "the model: a file of layers, or Hugging Face's config.json, or its folder, of gpt2, llama, "
-     "mistral, mixtral or qwen2, or a shipped one by its name, such as gpt2-xl"},
+     "mistral, mixtral, qwen2 or qwen3, or a shipped one by its name, such as gpt2-xl"},
     {"--cluster", NULL, WEFT_FLAG_TEXT, false, AT(cluster), NULL, "FILE|NAME",
      "the machines: a file like the config's section `cluster`, or a shipped one by its name, such "
      "as h100-8"},
@@ -64,8 +64,8 @@ const struct weft_flag weft_flags[] = {
      "go on from the latest checkpoint of --run, or from this one; if-any: begin anew when there "
      "is none"},
     {"--from", NULL, WEFT_FLAG_TEXT, false, AT(from), NULL, "CHECKPOINT",
-     "begin with the parameters of a run's latest checkpoint, of RUN/checkpoints/step-N or of a "
-     "safetensors file"},
+     "begin with the parameters of a run's latest checkpoint, of RUN/checkpoints/step-N, of a "
+     "safetensors file or of a model's folder of Hugging Face"},
     {"--steps", NULL, WEFT_FLAG_TEXT, false, AT(steps), NULL, "A..B",
      "the steps to replay; by default all that a kept checkpoint reaches"},
     {"--part", NULL, WEFT_FLAG_TEXT, false, AT(part), NULL, "PERCENT",
@@ -88,7 +88,11 @@ const struct weft_flag weft_flags[] = {
      "number of memory limits; the default is 9"},
     {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all|TARGET",
      "sweep: all ends at the least limit at which every planner has a plan, even if more memory "
-     "shortens no step; export: fsdp2, megatron-fsdp or deepspeed"},
+     "shortens no step; export: hf, fsdp2, megatron-fsdp or deepspeed"},
+    {"--dtype", NULL, WEFT_FLAG_TEXT, false, AT(dtype), NULL, "f32|bf16|f16",
+     "of all tensors of --to hf, instead of those of the imported model"},
+    {"--shard-size", NULL, WEFT_FLAG_TEXT, false, AT(shard_size), NULL, "BYTES",
+     "most bytes of tensors in a file of --to hf; 5GB unless given"},
     {"--as", NULL, WEFT_FLAG_TEXT, false, AT(as), NULL, "fsdp2",
      "simulate the plan as this runtime runs it (docs/pytorch.md)"},
     {"--jitter", NULL, WEFT_FLAG_TEXT, false, AT(jitter), NULL, "CV",

@@ -402,3 +402,35 @@ void weft_run_directory_close(struct weft_run_directory *directory)
     if (directory->lock_fd >= 0) close(directory->lock_fd);
     directory->lock_fd = -1;
 }
+
+enum weft_status weft_run_find(const char *run, const char *given, char config[WEFT_RUN_FILE_BYTES],
+                               char **checkpoint, struct weft_error *err)
+{
+    char operand[WEFT_RUN_PATH_BYTES], directory[WEFT_RUN_FILE_BYTES];
+    const size_t length = weft_checkpoint_path_length(run);
+    int64_t step;
+    if (length >= sizeof operand)
+        return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", run);
+    snprintf(operand, sizeof operand, "%.*s", (int)length, run);
+    const bool is_checkpoint = weft_checkpoint_step_of(operand, &step);
+    if (is_checkpoint && access(operand, F_OK) != 0)
+        return weft_fail(err, WEFT_E_NO_INPUT, "%s: no such checkpoint: %s", operand,
+                         strerror(errno));
+    snprintf(config, WEFT_RUN_FILE_BYTES, "%s%s/config.json", operand,
+             is_checkpoint ? "/../.." : "");
+    if (given != NULL) snprintf(config, WEFT_RUN_FILE_BYTES, "%s", given);
+    if (is_checkpoint) {
+        *checkpoint = strdup(operand);
+        return *checkpoint != NULL ? WEFT_OK : weft_fail_memory(err, "a path");
+    }
+    snprintf(directory, sizeof directory, "%s/checkpoints", operand);
+    char *latest = NULL;
+    WEFT_TRY(weft_checkpoint_latest(directory, &latest, err));
+    if (latest == NULL)
+        return weft_fail(err, WEFT_E_NO_INPUT,
+                         "%s: no checkpoint there. Give the directory of a run that saved one, or "
+                         "a checkpoint (RUN/checkpoints/step-N)",
+                         directory);
+    *checkpoint = latest;
+    return WEFT_OK;
+}

@@ -10,7 +10,7 @@
 #include "runtime/checkpoint/manifest.h"
 #include "spec/config.h"
 
-enum { WEFT_RUN_PATH_BYTES = 1024 };
+enum { WEFT_RUN_PATH_BYTES = 1024, WEFT_RUN_FILE_BYTES = WEFT_RUN_PATH_BYTES + 32 };
 
 struct weft_run_request {
     const char *directory; /* NULL: a new one, runs/NAME-NNN */
@@ -30,6 +30,13 @@ struct weft_run_directory {
     bool finished;                              /* all steps are done, by result.json */
     int lock_fd;                                /* -1: not locked */
 };
+
+/* Finds a run's config and checkpoint. `run` is its directory, for the latest checkpoint, or
+ * RUN/checkpoints/step-N. `given` replaces the config; NULL: RUN/config.json. The caller frees
+ * *checkpoint. WEFT_E_NO_INPUT if there is no checkpoint. */
+WEFT_MUST_USE enum weft_status weft_run_find(const char *run, const char *given,
+                                             char config[WEFT_RUN_FILE_BYTES], char **checkpoint,
+                                             struct weft_error *err);
 
 /* Checks a request without touching any file. WEFT_E_USAGE for contradictions, WEFT_E_NO_INPUT
  * without anything to resume. WEFT_E_CREATE for a directory with files of others, or with a run

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/study/attempt.h"
 #include "cli/study/run_as.h"
+#include "cli/verbs/export_hf.h"
 #include "plan/plan.h"
 #include "report/export/fsdp2.h"
 #include "report/export/others.h"
@@ -104,14 +105,17 @@ static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct
     return status;
 }
 
-/* Targets by name. */
+/* Targets by name: of a plan, which is written as a text, or of a run. */
 static const struct export_target {
     const char *name;
     enum weft_status (*write)(const struct weft_cli *cli, const struct weft_plan *plan,
                               struct weft_text *out, struct weft_error *err);
-} export_targets[] = {
-    {"fsdp2", write_fsdp2}, {"megatron-fsdp", write_megatron}, {"deepspeed", write_deepspeed}};
-static const char target_names[] = "fsdp2, megatron-fsdp or deepspeed";
+    enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);
+} export_targets[] = {{"hf", NULL, weft_cli_export_hf},
+                      {"fsdp2", write_fsdp2, NULL},
+                      {"megatron-fsdp", write_megatron, NULL},
+                      {"deepspeed", write_deepspeed, NULL}};
+static const char target_names[] = "hf, fsdp2, megatron-fsdp or deepspeed";
 
 static enum weft_status find_target(const char *name, const struct export_target **out,
                                     struct weft_error *err)
@@ -125,14 +129,16 @@ static enum weft_status find_target(const char *name, const struct export_target
     return weft_fail(err, WEFT_E_USAGE, "--to %s: no such target; %s", name, target_names);
 }
 
-static enum weft_status run_export(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status export_plan(const struct weft_cli *cli, const struct export_target *target,
+                                    struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
-    const struct export_target *target = NULL;
     struct weft_plan *plan = NULL;
     struct weft_text out;
-    WEFT_TRY(find_target(cli->to, &target, err));
+    if (cli->dtype != NULL || cli->shard_size != NULL)
+        return weft_fail(err, WEFT_E_USAGE, "%s: only --to hf has it",
+                         cli->dtype != NULL ? "--dtype" : "--shard-size");
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
@@ -146,11 +152,26 @@ static enum weft_status run_export(const struct weft_cli *cli, struct weft_error
     return status;
 }
 
+static enum weft_status run_export(const struct weft_cli *cli, struct weft_error *err)
+{
+    const struct export_target *target = NULL;
+    WEFT_TRY(find_target(cli->to, &target, err));
+    return target->run != NULL ? target->run(cli, err) : export_plan(cli, target, err);
+}
+
 const struct weft_command weft_command_export = {
     .name = "export",
-    .usage = "PLAN",
-    .summary = "a plan in the terms of FSDP2, Megatron-FSDP or DeepSpeed",
+    .usage = "RUN|PLAN",
+    .summary = "a run as a model of Hugging Face, or a plan in the terms of other runtimes",
     .details =
+        "--to hf makes the folder of -o from a run's latest checkpoint, or from\n"
+        "RUN/checkpoints/step-N: config.json, generation_config.json, model.safetensors, in "
+        "shards\n"
+        "with an index above --shard-size (5GB). A run that began with a model of Hugging Face\n"
+        "passes on its config.json and tokenizer, and the type of each tensor unless --dtype "
+        "gives\n"
+        "one; otherwise config.json is made from the model. docs/huggingface.md\n"
+        "The other targets are of a PLAN. fsdp2:\n"
         "JSON (`weft schema export`) with a unit for each fully_shard call, its prefetch lists,\n"
         "the place of its reduction, the collectives in order, and the PyTorch release of each\n"
         "call. --snippet writes the same as Python that needs PyTorch alone. Exit 65 if FSDP2\n"
@@ -160,9 +181,9 @@ const struct weft_command weft_command_export = {
         "megatron-fsdp and deepspeed are written from documentation and were not run. The first\n"
         "has placements and prefetch budgets by unit, the second the best setting of DeepSpeed's\n"
         "rule within the plan's limit, with its distance from the plan's bound.",
-    .flags =
-        "--to --snippet --force --config --set --model --cluster --layers --ranks --seed --profile "
-        "--memory-limit",
+    .flags = "--to --dtype --shard-size --snippet --force --config --set --model --cluster "
+             "--layers --ranks --seed --profile "
+             "--memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_export,

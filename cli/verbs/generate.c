@@ -1,11 +1,9 @@
 #include "runtime/train/generate.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json/json.h"
 #include "base/machine/cores.h"
@@ -13,8 +11,6 @@
 #include "base/watch.h"
 #include "cli/command.h"
 #include "library/run_directory.h"
-#include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/directory.h"
 #include "runtime/train/corpora.h"
 #include "text/tokenizer.h"
 
@@ -63,38 +59,6 @@ static enum weft_status read_flags(const struct weft_cli *cli, struct generation
                          cli->temperature);
     g->sampling.temperature = t;
     return WEFT_OK;
-}
-
-/* Finds config and checkpoint. The operand is a run's directory (its latest checkpoint) or a
- * checkpoint. */
-static enum weft_status find_run(const struct weft_cli *cli, struct generation *g,
-                                 char config[WEFT_RUN_PATH_BYTES + 32], struct weft_error *err)
-{
-    char operand[WEFT_RUN_PATH_BYTES];
-    size_t length = weft_checkpoint_path_length(cli->operands[0]);
-    int64_t step;
-    if (length >= sizeof operand)
-        return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", cli->operands[0]);
-    snprintf(operand, sizeof operand, "%.*s", (int)length, cli->operands[0]);
-    bool is_checkpoint = weft_checkpoint_step_of(operand, &step);
-    if (is_checkpoint && access(operand, F_OK) != 0)
-        return weft_fail(err, WEFT_E_NO_INPUT, "%s: no such checkpoint: %s", operand,
-                         strerror(errno));
-    snprintf(config, WEFT_RUN_PATH_BYTES + 32, "%s%s/config.json", operand,
-             is_checkpoint ? "/../.." : "");
-    if (cli->config != NULL) snprintf(config, WEFT_RUN_PATH_BYTES + 32, "%s", cli->config);
-    if (is_checkpoint) {
-        g->checkpoint = strdup(operand);
-        return g->checkpoint != NULL ? WEFT_OK : weft_fail_memory(err, "a path");
-    }
-    char directory[WEFT_RUN_PATH_BYTES + 32];
-    snprintf(directory, sizeof directory, "%s/checkpoints", operand);
-    WEFT_TRY(weft_checkpoint_latest(directory, &g->checkpoint, err));
-    if (g->checkpoint != NULL) return WEFT_OK;
-    return weft_fail(err, WEFT_E_NO_INPUT,
-                     "%s: no checkpoint there. Give the directory of a run that saved one, or a "
-                     "checkpoint (RUN/checkpoints/step-N)",
-                     directory);
 }
 
 /* True if tokens are bytes: the vocabulary has 256, or the training data is text. */
@@ -270,9 +234,9 @@ static enum weft_status take_tokenizer(const struct weft_cli *cli, struct genera
 static enum weft_status generate_tokens(const struct weft_cli *cli, struct generation *g,
                                         struct weft_error *err)
 {
-    char config[WEFT_RUN_PATH_BYTES + 32];
+    char config[WEFT_RUN_FILE_BYTES];
     WEFT_TRY(read_flags(cli, g, err));
-    WEFT_TRY(find_run(cli, g, config, err));
+    WEFT_TRY(weft_run_find(cli->operands[0], cli->config, config, &g->checkpoint, err));
     WEFT_TRY(weft_config_load(&(struct weft_config_input){.source = config,
                                                           .overrides = cli->overrides,
                                                           .n_overrides = cli->n_overrides,

@@ -1,0 +1,163 @@
+#include "library/hub/config.h"
+
+#include <string.h>
+
+#include "base/json/json.h"
+#include "spec/config.h"
+
+/* A model's layers, as they stand in a config of Weft. */
+struct hub_writing {
+    const struct weft_hub_family *family;
+    const struct weft_json_value *embedding, *block, *norm, *head;
+    int64_t n_blocks, positions;
+    struct weft_json_writer *writer;
+};
+
+/* The value of a key of the block or the norm; NULL if neither has it. */
+static const struct weft_json_value *find_value(const struct hub_writing *w, const char *key)
+{
+    const struct weft_json_value *value = weft_json_member(w->block, key);
+    return value != NULL ? value : weft_json_member(w->norm, key);
+}
+
+static void put_sizes(const struct hub_writing *w)
+{
+    for (int i = 0; i < WEFT_HUB_SIZES; i++) {
+        const struct weft_hub_size_key *size = &w->family->sizes[i];
+        const char *own = weft_hub_block_keys[i];
+        if (size->key == NULL) continue;
+        weft_json_key(w->writer, size->key);
+        if (i == WEFT_HUB_LAYERS)
+            weft_json_add_integer(w->writer, w->n_blocks);
+        else if (i == WEFT_HUB_VOCAB || i == WEFT_HUB_POSITIONS)
+            weft_json_add_value(
+                w->writer,
+                weft_json_member(w->embedding, i == WEFT_HUB_VOCAB ? "vocab" : "positions"));
+        else
+            weft_json_add_value(w->writer, weft_json_member(w->block, own));
+    }
+    if (w->family->sizes[WEFT_HUB_POSITIONS].key == NULL)
+        weft_json_put_integer(w->writer, "max_position_embeddings", w->positions);
+}
+
+/* The first of a key's usual values, which stand for Weft's computation. */
+static enum weft_status put_usual(const struct hub_writing *w, const struct weft_hub_key *row,
+                                  struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    WEFT_TRY(weft_json_parse(row->usual, strcspn(row->usual, "|"), row->key, &document, err));
+    if (weft_json_kind(weft_json_root(document)) != WEFT_JSON_NULL) {
+        weft_json_key(w->writer, row->key);
+        weft_json_add_value(w->writer, weft_json_root(document));
+    }
+    weft_json_destroy(document);
+    return WEFT_OK;
+}
+
+static enum weft_status put_keys(const struct hub_writing *w, struct weft_error *err)
+{
+    for (const struct weft_hub_key *row = w->family->keys; row->key != NULL; row++) {
+        const struct weft_json_value *value = row->to != NULL ? find_value(w, row->to) : NULL;
+        if (value != NULL) {
+            weft_json_key(w->writer, row->key);
+            weft_json_add_value(w->writer, value);
+        } else if (row->to == NULL && row->change != WEFT_HUB_NOTHING) {
+            WEFT_TRY(put_usual(w, row, err));
+        }
+    }
+    return WEFT_OK;
+}
+
+static void put_rope(const struct hub_writing *w)
+{
+    double factor = 0;
+    if (!weft_json_number(weft_json_member(w->block, "rope_factor"), &factor) || factor == 0)
+        return;
+    weft_json_key(w->writer, "rope_scaling");
+    weft_json_begin_object(w->writer);
+    weft_json_put_string(w->writer, "rope_type", "llama3");
+    for (int i = 1; i < WEFT_HUB_ROPE_MEMBERS; i++) {
+        weft_json_key(w->writer, weft_hub_rope_members[i].member);
+        weft_json_add_value(w->writer, weft_json_member(w->block, weft_hub_rope_members[i].to));
+    }
+    weft_json_end_object(w->writer);
+}
+
+/* With a flag the window begins at some layer: here at the first. */
+static void put_window(const struct hub_writing *w)
+{
+    const struct weft_hub_family *family = w->family;
+    int64_t window = 0;
+    if (family->window == NULL) return;
+    weft_json_integer(weft_json_member(w->block, "window"), &window);
+    weft_json_key(w->writer, family->window);
+    if (window > 0)
+        weft_json_add_integer(w->writer, window);
+    else
+        weft_json_add_null(w->writer);
+    if (family->window_flag == NULL) return;
+    weft_json_put_bool(w->writer, family->window_flag, window > 0);
+    if (window > 0) weft_json_put_integer(w->writer, "max_window_layers", 0);
+}
+
+static enum weft_status write_config(const struct hub_writing *w, const char *dtype,
+                                     struct weft_error *err)
+{
+    const char *tie = NULL;
+    weft_json_begin_object(w->writer);
+    weft_json_put_string(w->writer, "model_type", w->family->type);
+    weft_json_key(w->writer, "architectures");
+    weft_json_begin_array(w->writer);
+    weft_json_add_string(w->writer, w->family->architecture);
+    weft_json_end_array(w->writer);
+    put_sizes(w);
+    WEFT_TRY(put_keys(w, err));
+    put_rope(w);
+    put_window(w);
+    weft_json_put_bool(w->writer, "tie_word_embeddings",
+                       weft_json_string(weft_json_member(w->head, "tie"), &tie));
+    weft_json_put_string(w->writer, "dtype", dtype);
+    weft_json_put_string(w->writer, "torch_dtype", dtype);
+    weft_json_key(w->writer, "bos_token_id");
+    weft_json_add_null(w->writer);
+    weft_json_key(w->writer, "eos_token_id");
+    weft_json_add_null(w->writer);
+    weft_json_end_object(w->writer);
+    return WEFT_OK;
+}
+
+enum weft_status weft_hub_config_write(const struct weft_model *model,
+                                       const struct weft_hub_family *family, int64_t positions,
+                                       const char *dtype, struct weft_text *out,
+                                       struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    struct weft_json_writer writer;
+    struct weft_text layers;
+    weft_text_init(&layers);
+    weft_json_writer_init(&writer, &layers, 0);
+    weft_layers_encode(model, &writer);
+    enum weft_status status = weft_text_ok(&layers) ? WEFT_OK : weft_fail_memory(err, "a model");
+    if (status == WEFT_OK)
+        status = weft_json_parse(weft_text_chars(&layers), layers.length, "layers", &document, err);
+    weft_text_finish(&layers);
+    if (status != WEFT_OK) return status;
+    weft_json_writer_init(&writer, out, 2);
+    struct hub_writing w = {.family = family,
+                            .n_blocks = model->n_layers - 3,
+                            .positions = positions,
+                            .writer = &writer};
+    int32_t i = 0;
+    for (const struct weft_json_value *layer = weft_json_first(weft_json_root(document)); layer;
+         layer = weft_json_next(layer), i++) {
+        if (i == 0) w.embedding = layer;
+        if (i == 1) w.block = layer;
+        if (i == model->n_layers - 2) w.norm = layer;
+        if (i == model->n_layers - 1) w.head = layer;
+    }
+    status = write_config(&w, dtype, err);
+    weft_text_add(out, "\n");
+    weft_json_destroy(document);
+    if (status == WEFT_OK && !weft_text_ok(out)) status = weft_fail_memory(err, "a config.json");
+    return status;
+}

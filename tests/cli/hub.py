@@ -1,0 +1,143 @@
+"""Models of Hugging Face for the tests: config.json and random tensors of each family, and their files."""
+import json
+import os
+import random
+import struct
+
+BYTES = {"F32": 4, "BF16": 2, "F16": 2}
+FORMATS = {"F32": "f", "F16": "e"}
+LLAMA = {"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 48,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2, "vocab_size": 256,
+         "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False,
+         "torch_dtype": "bfloat16"}
+SCALED = {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                           "original_max_position_embeddings": 32}}
+FAMILIES = {
+    "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 32, "n_head": 2, "n_layer": 3,
+             "n_inner": None, "n_positions": 16, "vocab_size": 256, "activation_function": "gelu_new",
+             "layer_norm_epsilon": 1e-5},
+    "llama": {"model_type": "llama", **LLAMA},
+    "llama 3": {"model_type": "llama", **LLAMA, **SCALED, "tie_word_embeddings": True},
+    "mistral": {"model_type": "mistral", **LLAMA, "architectures": ["MistralForCausalLM"], "sliding_window": 4096},
+    "qwen2": {"model_type": "qwen2", **LLAMA, "architectures": ["Qwen2ForCausalLM"], "use_sliding_window": False,
+              "sliding_window": 4096, "max_window_layers": 2, "tie_word_embeddings": True},
+    "qwen3": {"model_type": "qwen3", **LLAMA, "architectures": ["Qwen3ForCausalLM"], "head_dim": 12,
+              "attention_bias": False, "num_attention_heads": 3, "num_key_value_heads": 1},
+}
+
+
+def shapes_of_gpt2(config):
+    width, inner = config["n_embd"], config["n_inner"] or 4 * config["n_embd"]
+    yield "transformer.wte.weight", [config["vocab_size"], width]
+    yield "transformer.wpe.weight", [config["n_positions"], width]
+    for i in range(config["n_layer"]):
+        for name, shape in (("ln_1", [width]), ("attn.c_attn", [width, 3 * width]), ("attn.c_proj", [width, width]),
+                            ("ln_2", [width]), ("mlp.c_fc", [width, inner]), ("mlp.c_proj", [inner, width])):
+            yield f"transformer.h.{i}.{name}.weight", shape
+            yield f"transformer.h.{i}.{name}.bias", shape[-1:]
+    yield "transformer.ln_f.weight", [width]
+    yield "transformer.ln_f.bias", [width]
+    if not config.get("tie_word_embeddings", True):
+        yield "lm_head.weight", [config["vocab_size"], width]
+
+
+def shapes_of_llama(config):
+    kind, width, inner = config["model_type"], config["hidden_size"], config["intermediate_size"]
+    size = config.get("head_dim") or width // config["num_attention_heads"]
+    q, kv = config["num_attention_heads"] * size, config["num_key_value_heads"] * size
+    yield "model.embed_tokens.weight", [config["vocab_size"], width]
+    for i in range(config["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        for name, rows in (("q", q), ("k", kv), ("v", kv)):
+            yield f"{at}self_attn.{name}_proj.weight", [rows, width]
+            if kind == "qwen2":
+                yield f"{at}self_attn.{name}_proj.bias", [rows]
+        for name in ("q", "k") if kind == "qwen3" else ():
+            yield f"{at}self_attn.{name}_norm.weight", [size]
+        yield f"{at}self_attn.o_proj.weight", [width, q]
+        yield f"{at}mlp.gate_proj.weight", [inner, width]
+        yield f"{at}mlp.up_proj.weight", [inner, width]
+        yield f"{at}mlp.down_proj.weight", [width, inner]
+        yield f"{at}input_layernorm.weight", [width]
+        yield f"{at}post_attention_layernorm.weight", [width]
+    yield "model.norm.weight", [width]
+    if not config["tie_word_embeddings"]:
+        yield "lm_head.weight", [config["vocab_size"], width]
+
+
+def numbers(rng, dtype, count):
+    """Small numbers, both zeros and the least ones, as bytes."""
+    special = {"F32": [0, 1 << 31, 1, 0x7f7fffff], "BF16": [0, 1 << 15, 1, 0x7f7f], "F16": [0, 1 << 15, 1, 0x7bff]}[dtype]
+    size = BYTES[dtype]
+    out = bytearray()
+    for _ in range(count):
+        value = rng.gauss(0, 0.05)
+        data = struct.pack("<f", value)[2:] if dtype == "BF16" else struct.pack("<" + FORMATS[dtype], value)
+        out += rng.choice(special).to_bytes(size, "little") if rng.random() < 0.02 else data
+    return bytes(out)
+
+
+def tensors_of(config, rng, dtypes):
+    """(name, dtype, shape, bytes) of a model; each tensor has one of the dtypes."""
+    shapes = shapes_of_gpt2 if config["model_type"] == "gpt2" else shapes_of_llama
+    out = []
+    for name, shape in shapes(config):
+        dtype = rng.choice(dtypes)
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        out.append((name, dtype, shape, numbers(rng, dtype, count)))
+    return out
+
+
+def file_of(entries, metadata=True):
+    """The bytes that the safetensors library writes: wider types first, then by name."""
+    order = ["F16", "BF16", "F32"]
+    entries = sorted(entries, key=lambda entry: (-order.index(entry[1]), entry[0]))
+    header, at = {"__metadata__": {"format": "pt"}} if metadata else {}, 0
+    for name, dtype, shape, data in entries:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(entry[3] for entry in entries)
+
+
+def write_hub(weft, folder, config, entries, shards=1):
+    """Writes a model's folder; returns its name."""
+    os.makedirs(weft.path(folder), exist_ok=True)
+    weft.write(f"{folder}/config.json", json.dumps(config, indent=2))
+    weft.write(f"{folder}/tokenizer.json", "{\"version\": \"1.0\"}\n")
+    weft.write(f"{folder}/generation_config.json", "{\"eos_token_id\": 2,\n \"transformers_version\": \"9\"}\n")
+    if shards == 1:
+        weft.write(f"{folder}/model.safetensors", file_of(entries))
+        return folder
+    names = [f"model-{i + 1:05}-of-{shards:05}.safetensors" for i in range(shards)]
+    for i, shard in enumerate(names):
+        weft.write(f"{folder}/{shard}", file_of(entries[i::shards]))
+    weft.write(f"{folder}/model.safetensors.index.json", {
+        "metadata": {"total_size": 0}, "weight_map": {entry[0]: names[i % shards] for i, entry in enumerate(entries)}})
+    return folder
+
+
+def read_hub(weft, folder):
+    """{name: (dtype, shape, bytes)} of all files of a folder."""
+    out = {}
+    for name in sorted(os.listdir(weft.path(folder))):
+        if not name.endswith(".safetensors"):
+            continue
+        with open(weft.path(f"{folder}/{name}"), "rb") as file:
+            data = file.read()
+        begin = 8 + struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:begin])
+        assert header.pop("__metadata__") == {"format": "pt"}, header
+        for tensor, entry in header.items():
+            first, last = entry["data_offsets"]
+            assert tensor not in out
+            out[tensor] = (entry["dtype"], entry["shape"], data[begin + first:begin + last])
+    return out
+
+
+def seeded():
+    """A new random generator each time; its seed is printed."""
+    seed = int.from_bytes(os.urandom(4), "little")
+    print(f"# seed {seed}")
+    return random.Random(seed)

@@ -123,8 +123,8 @@ WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t l
  * is a valid plan. */
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
 
-/* Whether two problems of one config have the same period and size of blocks. A plan names each such
- * variant once. */
+/* Whether two problems of one config have the same period and size of blocks. A plan names each
+ * such variant once. */
 bool weft_plan_same_variant(const struct weft_problem *a, const struct weft_problem *b);
 
 /* The least bound of the plan's period and all others: no plan is faster; 0: none. */

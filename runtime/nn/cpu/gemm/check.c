@@ -21,6 +21,7 @@ struct matrices {
     float exact[3][MOST]; /* operands a, b and c in fp32 */
     uint32_t given[3][MOST], given_gelu[M * N];
     float result[MOST], gelu[M * N], column_sums[N];
+    double columns[MOST];         /* op(b) */
     double sum[MOST], size[MOST]; /* of each element's products, and of their magnitudes */
 };
 
@@ -87,22 +88,25 @@ static int64_t place_in_a(const struct weft_product *p, int64_t i, int64_t l, bo
     return row * p->a_stride + column;
 }
 
+/* The inner loop has contiguous columns, because the check delays every start. */
 static void sum_up(const struct weft_product *p, struct matrices *x)
 {
+    for (int64_t l = 0; l < p->k; l++)
+        for (int64_t j = 0; j < p->n; j++)
+            x->columns[l * p->n + j] =
+                (double)x->exact[1][p->transpose_b ? j * p->k + l : l * p->n + j];
     for (int64_t i = 0; i < p->m; i++) {
-        for (int64_t j = 0; j < p->n; j++) {
-            double sum = 0, size = 0;
-            for (int64_t l = 0; l < p->k; l++) {
-                bool there = true;
-                const int64_t at = place_in_a(p, i, l, &there);
-                const double term =
-                    (double)x->exact[0][at] *
-                    (double)x->exact[1][p->transpose_b ? j * p->k + l : l * p->n + j];
-                sum += there ? term : 0;
-                size += there ? fabs(term) : 0;
+        double *restrict sum = x->sum + i * p->n, *restrict size = x->size + i * p->n;
+        memset(sum, 0, (size_t)p->n * sizeof *sum);
+        memset(size, 0, (size_t)p->n * sizeof *size);
+        for (int64_t l = 0; l < p->k; l++) {
+            bool there = true;
+            const double a = (double)x->exact[0][place_in_a(p, i, l, &there)];
+            const double *restrict b = x->columns + l * p->n;
+            for (int64_t j = 0; there && j < p->n; j++) {
+                sum[j] += a * b[j];
+                size[j] += fabs(a * b[j]);
             }
-            x->sum[i * p->n + j] = sum;
-            x->size[i * p->n + j] = size;
         }
     }
 }

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan, and then quick
 # mutants for two minutes (tests/mutants/mutants.py). Suite `plain` never runs under sanitizers, because it compares
-# text or bits. `all`, nightly or by hand, adds suites `repeats` and `race` under ASan, suite `thorough` to the plain
-# tests, all cases of the longest tests, all mutants, and a build of the product without a GPU part, by clang if there
-# is one. The end lists the slowest tests, skipped tests with reasons, failures, seconds, and one line that counts.
-# After a green run build-check/passed holds the tested commit; after `all`, build-check/passed-all also its date.
+# text or bits. Sanitized builds have only the programs of their tests. `all`, nightly or by hand, adds suites `repeats`
+# and `race` under ASan, suite `thorough` to the plain tests, all cases of the longest tests, all mutants, and a build of
+# the product without a GPU part, by clang if there is one. The end lists the slowest tests, skipped tests with reasons,
+# failures, seconds, and one line that counts. After a green run build-check/passed holds the tested commit; after `all`,
+# build-check/passed-all also its date.
 set -u
 cd "$(dirname "$0")/.."
 rm -f build-check/passed

@@ -4,6 +4,7 @@
 #ifndef WEFT_TESTS_EFFORT_H
 #define WEFT_TESTS_EFFORT_H
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #if defined(__has_feature)
@@ -23,5 +24,13 @@
 /* An int64_t, no constant: `all` only where WEFT_TEST_ALL is set (scripts/check.sh all). */
 #define TEST_CASES_OF(all, usual, part)                                                            \
     (getenv("WEFT_TEST_ALL") != NULL ? (all) : TEST_CASES(usual, part))
+
+/* A number below n. It is the same for the same content of the tree, so a usual run takes one n-th
+ * of the cases, and runs of other commits take the others. */
+static inline uint64_t test_turn(uint64_t n)
+{
+    const char *seed = getenv("WEFT_TEST_SEED");
+    return seed == NULL ? 0 : strtoull(seed, NULL, 10) % n;
+}
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "runtime/checkpoint/directory.h"
+#include "tests/effort.h"
 #include "tests/runtime/checkpoint/journal.h"
 #include "tests/runtime/checkpoint/site.h"
 #include "tests/runtime/comm/ranks.h"
@@ -19,9 +20,9 @@ enum {
     RANKS = 3,
     STEPS = 6,
     KEEP = 2,
-    STATES = 10000,
+    STATES = TEST_CASES(10000, 2000),
     CHECK_STATES = 500,
-    LITTLE_ROOM_STATES = 3000,
+    LITTLE_ROOM_STATES = TEST_CASES(3000, 600),
     MANIFEST_BYTES = 16384 /* more than one has */
 };
 

@@ -102,11 +102,15 @@ static void check_blocks(int32_t ranks, int32_t blocks, struct outcome *shared,
     job_close(&job);
 }
 
-/* Tied and frozen parameters, layers without any, other losses: each unit by itself. */
+/* Tied and frozen parameters, layers without any, other losses: each unit by itself. Usually every
+ * second call has its turn. */
 static void check_ranks(const char *path, int32_t ranks, const char *override,
                         struct outcome *shared)
 {
+    static uint64_t n_called;
     char set_ranks[64];
+    const bool has_turn = n_called++ % 2 == test_turn(2);
+    if (!TEST_CASES_OF(true, has_turn, has_turn)) return;
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
     const char *overrides[] = {set_ranks, "plan.blocks=2", "cluster.emulate=false", override, NULL};
     struct job job;

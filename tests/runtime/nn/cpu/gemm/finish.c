@@ -187,7 +187,7 @@ Test(gemm_finish, is_what_the_kernels_make_of_the_product)
             if (!gemm) continue;
             found++;
             for (int i = 0; i < 4 * N_WITH; i++) {
-                if ((i + way + threads) % TEST_CASES(1, 3) != 0) continue;
+                if ((i + way + threads) % TEST_CASES_OF(1, 2, 3) != 0) continue;
                 const int64_t *size = sizes[i / N_WITH];
                 const int kind = i + i / N_WITH; /* another for each size */
                 check_finish(gemm, ways[way].dtype, with[i % N_WITH], kind % 3 == 0, kind % 2 == 0,

@@ -237,12 +237,12 @@ static bool same_results_of_heads(const struct grouped *a, const struct grouped 
 }
 
 /* Shared heads have the same bits at any kernel level. */
-static void check_same_bits(const char *library, const struct grouped *right)
+static void check_same_bits(struct weft_nn *nn, const char *library, const struct grouped *right)
 {
+    struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
+    const struct weft_kernels *const own = cpu->kernels;
     const struct weft_kernels *level;
     for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
-        struct weft_nn *nn = open_nn(library, right->dtype);
-        struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
         struct weft_kernels mixed = *level;
         mixed.attend = weft_kernels_best()->attend;
         mixed.attend_backward = weft_kernels_best()->attend_backward;
@@ -253,53 +253,62 @@ static void check_same_bits(const char *library, const struct grouped *right)
         cr_assert(same_results_of_heads(right, &g), "%s, %s: %d threads, %s kernels", library,
                   weft_dtype_name(g.dtype), l + 2, level->level);
         grouped_free(&g);
-        weft_nn_close(nn);
     }
+    cpu->kernels = own;
+    cpu->threads = 1;
 }
 
-static void check_saved(struct shape shape, bool again)
+struct saving {
+    struct shape shape;
+    bool again;
+};
+
+/* Every library in every dtype; in part each library in one dtype a case. */
+static void check_saved(const struct saving *cases, int n)
 {
     static const char *const libraries[] = {"plain", "onednn", "amx", "amx-bf16x3", "avx512"};
     for (int i = 0; i < 5 * WEFT_DTYPE_COUNT; i++) {
         const enum weft_dtype dtype = (enum weft_dtype)(i / 5);
-        /* In part: each library has one of the dtypes. */
-        if ((i / 5 + i % 5 + shape.seq_len + again) % TEST_CASES(1, 3) != 0) continue;
         struct weft_nn *nn = open_nn(libraries[i % 5], dtype);
-        if (nn == NULL) continue;
-        struct grouped g = grouped_of(shape, again, dtype);
-        check_formula(nn, libraries[i % 5], &g);
-        if (again || shape.kv_heads < shape.heads) check_same_bits(libraries[i % 5], &g);
-        grouped_free(&g);
+        for (int c = 0; c < n && nn != NULL; c++) {
+            const struct shape *shape = &cases[c].shape;
+            if ((i / 5 + i % 5 + c) % TEST_CASES(1, 3) != 0) continue;
+            struct grouped g = grouped_of(*shape, cases[c].again, dtype);
+            check_formula(nn, libraries[i % 5], &g);
+            if (cases[c].again || shape->kv_heads < shape->heads)
+                check_same_bits(nn, libraries[i % 5], &g);
+            grouped_free(&g);
+        }
         weft_nn_close(nn);
     }
 }
 
-static void check_shape(struct shape shape)
-{
-    check_saved(shape, false);
-    check_saved(shape, true);
-}
-
 Test(attention, of_shared_heads_is_the_formula)
 {
-    check_shape((struct shape){2, 5, 4, 2, 6});
-    check_shape((struct shape){1, 67, 6, 1, 32});
-    check_shape((struct shape){2, 33, 4, 4, 80});
-    check_shape((struct shape){1, 65, 4, 2, 96});
-    check_shape((struct shape){1, 1, 8, 2, 64});
+    static const struct saving cases[] = {
+        {{2, 5, 4, 2, 6}, false},   {{2, 5, 4, 2, 6}, true},    {{1, 67, 6, 1, 32}, false},
+        {{1, 67, 6, 1, 32}, true},  {{2, 33, 4, 4, 80}, false}, {{2, 33, 4, 4, 80}, true},
+        {{1, 65, 4, 2, 96}, false}, {{1, 65, 4, 2, 96}, true},  {{1, 1, 8, 2, 64}, false},
+        {{1, 1, 8, 2, 64}, true},
+    };
+    check_saved(cases, 10);
 }
 
 Test(attention, of_shared_heads_takes_whole_heads)
 {
-    check_shape((struct shape){2, 64, 2, 1, 64});
-    check_shape((struct shape){1, 128, 3, 1, 128});
-    check_saved((struct shape){2, 192, 2, 2, 64}, true);
+    static const struct saving cases[] = {{{2, 64, 2, 1, 64}, false},
+                                          {{2, 64, 2, 1, 64}, true},
+                                          {{1, 128, 3, 1, 128}, false},
+                                          {{1, 128, 3, 1, 128}, true},
+                                          {{2, 192, 2, 2, 64}, true}};
+    check_saved(cases, 5);
 }
 
 /* Stripes of a sequence of 520 have 192 rows. */
 Test(attention, of_shared_heads_has_several_stripes)
 {
-    check_saved((struct shape){1, 520, 2, 1, 4}, true);
+    static const struct saving cases[] = {{{1, 520, 2, 1, 4}, true}};
+    check_saved(cases, 1);
 }
 
 /* Runs attention on one thread and then on more. `library` may be missing. */

@@ -33,6 +33,9 @@ struct current {
     int64_t columns;
 };
 
+/* Steps after which no part is added: branches end, and the limit is kept. */
+enum { MANY_STEPS = 18 };
+
 static struct weft_recipe_step *add_step_of(struct random_recipe *r, const struct weft_op *op,
                                             const char *in, const char *out)
 {
@@ -169,7 +172,7 @@ static void add_branch(struct random_recipe *r, struct current *at)
 {
     const struct current from = *at;
     if (draw_of(r, 0, 2) > 0) add_norm(r, at);
-    for (int64_t n = draw_of(r, 1, 2); n > 0; n--)
+    for (int64_t n = draw_of(r, 1, 2); n > 0 && r->recipe.n_steps < MANY_STEPS + 4; n--)
         add_part(r, at);
     struct weft_recipe_step *step = add_product(r, at, from.columns);
     if (draw_of(r, 0, 4) > 0) step->add = from.name;
@@ -186,7 +189,7 @@ void random_recipe_make(struct random_recipe *out, uint64_t seed)
     *out = (struct random_recipe){.seed = seed};
     struct current at = {"x", width};
     if (draw_of(out, 0, 3) == 0) add_norm(out, &at);
-    for (int64_t n = draw_of(out, 0, 2); n > 0; n--) {
+    for (int64_t n = draw_of(out, 0, 2); n > 0 && out->recipe.n_steps < MANY_STEPS; n--) {
         if (draw_of(out, 0, 2) == 0) add_part(out, &at);
         add_branch(out, &at);
     }

@@ -5,7 +5,7 @@
 
 #include "layers/recipe/recipe.h"
 
-enum { RANDOM_TEXT = 24, RANDOM_TEXTS = 160 };
+enum { RANDOM_TEXT = 24, RANDOM_TEXTS = 256 };
 
 /* A layer of a random kind. Its texts and tables are in it, so it stays where it was made. */
 struct random_recipe {
@@ -18,7 +18,7 @@ struct random_recipe {
     struct weft_layer layer;
 };
 
-/* Makes the recipe of a seed: of 1 to 20 steps that keep the width, from 4 to 24 columns. */
+/* Makes the recipe of a seed: of 1 to 31 steps that keep the width, from 4 to 24 columns. */
 void random_recipe_make(struct random_recipe *out, uint64_t seed);
 /* Changes one step, so that the recipe is most often wrong. */
 void random_recipe_spoil(struct random_recipe *recipe);

@@ -26,6 +26,12 @@ static enum weft_status multiply_forward(const struct weft_nn_cpu_step *at,
     return weft_gemm_run(at->cpu->gemm, &product, err);
 }
 
+/* The activation's product takes its bias's gradient from sums of the columns of dx. */
+static bool sums_columns(const struct weft_nn_cpu_step *at)
+{
+    return at->slope.data != NULL && at->walk->steps[at->step->slope].n_tensors > BIAS;
+}
+
 /* dx = scale dy W, then the finish. */
 static enum weft_status multiply_input(const struct weft_nn_cpu_step *at,
                                        const struct weft_nn_operand *dy, struct weft_error *err)
@@ -49,7 +55,7 @@ static enum weft_status multiply_input(const struct weft_nn_cpu_step *at,
         .c_stride = dx->stride,
         .finish = {.residual = adds ? NULL : at->old[0].data,
                    .gelu_input = at->slope.data,
-                   .column_sums = at->slope.data != NULL ? at->sums : NULL}};
+                   .column_sums = sums_columns(at) ? at->sums : NULL}};
     return weft_gemm_run(at->cpu->gemm, &product, err);
 }
 

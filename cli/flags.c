@@ -88,7 +88,7 @@ const struct weft_flag weft_flags[] = {
      "number of memory limits; the default is 9"},
     {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all|TARGET",
      "sweep: all ends at the least limit at which every planner has a plan, even if more memory "
-     "shortens no step; export: hf, fsdp2, megatron-fsdp or deepspeed"},
+     "shortens no step; export: fsdp2, megatron-fsdp, deepspeed or hf"},
     {"--dtype", NULL, WEFT_FLAG_TEXT, false, AT(dtype), NULL, "f32|bf16|f16",
      "of all tensors of --to hf, instead of those of the imported model"},
     {"--shard-size", NULL, WEFT_FLAG_TEXT, false, AT(shard_size), NULL, "BYTES",

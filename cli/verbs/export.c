@@ -111,11 +111,11 @@ static const struct export_target {
     enum weft_status (*write)(const struct weft_cli *cli, const struct weft_plan *plan,
                               struct weft_text *out, struct weft_error *err);
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);
-} export_targets[] = {{"hf", NULL, weft_cli_export_hf},
-                      {"fsdp2", write_fsdp2, NULL},
+} export_targets[] = {{"fsdp2", write_fsdp2, NULL},
                       {"megatron-fsdp", write_megatron, NULL},
-                      {"deepspeed", write_deepspeed, NULL}};
-static const char target_names[] = "hf, fsdp2, megatron-fsdp or deepspeed";
+                      {"deepspeed", write_deepspeed, NULL},
+                      {"hf", NULL, weft_cli_export_hf}};
+static const char target_names[] = "fsdp2, megatron-fsdp, deepspeed or hf";
 
 static enum weft_status find_target(const char *name, const struct export_target **out,
                                     struct weft_error *err)

@@ -85,9 +85,14 @@ def an_export_may_have_shards_and_another_type(weft):
     assert json.loads(content(weft, "half/config.json")) == {**config, "torch_dtype": "bfloat16"}
 
 
+def short(**changes):
+    return tiny(**{"cluster__ranks": 1, "plan__planner": "all-dp", "train__steps": 2, "train__seq_len": 12,
+                   "train__checkpoint": {"at_end": True}, **changes})
+
+
 def training(config, **changes):
-    """A run of the model of a folder."""
-    return tiny(**{"model": f"{config}/config.json", "train__seq_len": 12, "train__checkpoint": {"at_end": True}, **changes})
+    """A short run of the model of a folder."""
+    return short(model=f"{config}/config.json", **changes)
 
 
 @case
@@ -134,7 +139,7 @@ def a_model_of_weft_gets_a_config_that_reads_back(weft):
               ("qwen2", own_model({"type": "llama_block", "qkv_bias": True, "window": 14})),
               ("qwen3", own_model({"type": "qwen3_block", "head_dim": 6})))
     for number, (family, model) in enumerate(models):
-        run = weft.write("run.json", tiny(model=model, train__seq_len=12, train__checkpoint={"at_end": True}))
+        run = weft.write("run.json", short(model=model))
         weft.expect(0, "train", run, "--run", f"run{number}", "-q")
         report = json.loads(weft.expect(0, "export", f"run{number}", "--to", "hf", "-o", f"out{number}", "--json"))
         config = json.loads(content(weft, f"out{number}/config.json"))

@@ -51,6 +51,7 @@ VERBS = (
     (0, "init", "--list"), (73, "init", "run.json"),
     (64, "plam"), (64, "plan", "run.json", "--planner", "ipl"), (66, "explain", "none.json"),
     (64, "export", "p.json"), (65, "export", "p.json", "--to", "fsdp2"),
+    (0, "export", "done", "--to", "hf", "-o", "new"), (66, "import", "done", "-o", "new"),
 )
 
 
@@ -90,6 +91,7 @@ def elsewhere_no_report_is_wider_than_80_columns(weft):
     for code, *arguments in VERBS:
         if arguments[0] == "demo":
             continue  # slow, and covered above
+        shutil.rmtree(weft.path("new"), ignore_errors=True)
         got, out, err = weft.run(*arguments)
         assert code in (None, got), (arguments, got, err)
         long = [line for line in out.splitlines() if len(line) > 80]

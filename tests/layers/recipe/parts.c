@@ -11,6 +11,8 @@ static struct weft_layer block_of(const struct weft_kind *kind)
     layer.keys[WEFT_BLOCK_HEADS].integer = 4;
     layer.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
     layer.keys[WEFT_BLOCK_FFN].integer = 48;
+    layer.keys[WEFT_BLOCK_ROPE_BASE].number = 10000;
+    layer.keys[WEFT_BLOCK_EPS].number = 1e-5;
     weft_layer_complete(&layer);
     return layer;
 }

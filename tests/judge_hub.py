@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Compares Weft with transformers over files in both directions, for small models of each family:
+
+    tests/judge_hub.py BUILD/cli/weft [--large]
+
+transformers saves a model, `weft import` reads it. The held-out loss in f32 must agree within 1e-6 of itself, and 20
+steps of AdamW from the same parameters on the same samples within 1e-5. `weft export --to hf` must give transformers'
+own file byte for byte after the import, and after training a model with Weft's held-out loss. --large adds GPT-2's shape of 124M. WEFT_TORCH is an
+interpreter with torch and transformers; without them the judge ends with 77."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SEQ, SAMPLES, STEPS, BATCH, SEED = 48, 16, 20, 4, 7
+ADAMW = {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
+TEXT, HELD_OUT = "/usr/share/common-licenses/GPL-3", "/usr/share/common-licenses/Apache-2.0"
+SIZES = {"vocab_size": 256, "hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 3,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}
+DEFAULT = {"rope_type": "default", "rope_theta": 10000.0}
+SCALED = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+MODELS = {
+    "gpt2": ("GPT2", {"vocab_size": 256, "n_embd": 64, "n_head": 4, "n_layer": 3, "n_positions": 64, "attn_pdrop": 0.0,
+                      "embd_pdrop": 0.0, "resid_pdrop": 0.0}),
+    "llama": ("Llama", {**SIZES, "rope_parameters": DEFAULT}),
+    "llama 3, tied": ("Llama", {**SIZES, "rope_parameters": SCALED, "tie_word_embeddings": True, "rms_norm_eps": 1e-5}),
+    "mistral": ("Mistral", {**SIZES, "rope_parameters": DEFAULT, "sliding_window": 64}),
+    "qwen 2.5": ("Qwen2", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "tie_word_embeddings": True}),
+    "qwen 3": ("Qwen3", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "head_dim": 24}),
+}
+LARGE = ("GPT2", {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0})
+
+
+def philox(counter, key):
+    """Philox4x32-10."""
+    a, b, c, d = counter
+    k, m = key
+    for _ in range(10):
+        even, odd = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = odd >> 32 ^ b ^ k, odd & 0xffffffff, even >> 32 ^ d ^ m, even & 0xffffffff
+        k, m = (k + 0x9E3779B9) & 0xffffffff, (m + 0xBB67AE85) & 0xffffffff
+    return a, b
+
+
+def hash_of(word):
+    """The upper half of MurmurHash3_x64_128 of up to eight bytes."""
+    mask = (1 << 64) - 1
+
+    def mix(k):
+        k = (k ^ k >> 33) * 0xff51afd7ed558ccd & mask
+        k = (k ^ k >> 33) * 0xc4ceb9fe1a85ec53 & mask
+        return k ^ k >> 33
+
+    k = int.from_bytes(word, "little") * 0x87c37b91114253d5 & mask
+    one = ((k << 31 | k >> 33) & mask) * 0x4cf5ad432745937f & mask
+    one, two = one ^ len(word), len(word)
+    one = (one + two) & mask
+    two = (two + one) & mask
+    return (mix(one) + mix(two)) & mask
+
+
+def places_of(step, length):
+    """The first tokens of a step's samples, as the trainer draws them."""
+    stream = (hash_of(b"data") + step) & ((1 << 64) - 1)
+    for sample in range(BATCH):
+        low, high = philox((sample, 0, stream & 0xffffffff, stream >> 32), (SEED, 0))
+        yield (low | high << 32) * (length - SEQ) >> 64
+
+
+def tokens_of(path):
+    import torch
+    with open(path, "rb") as file:
+        return torch.tensor(list(file.read()))
+
+
+def loss_on(model, samples):
+    """The mean loss of a token, in double precision from f32 logits."""
+    import torch
+    total = 0.0
+    with torch.no_grad():
+        for sample in samples:
+            logits = model(sample[None, :-1]).logits[0].double()
+            total += torch.nn.functional.cross_entropy(logits, sample[1:], reduction="sum").item()
+    return total / len(samples) / SEQ
+
+
+def held_out(path):
+    tokens = tokens_of(path)
+    places = (int(s / (SAMPLES - 1) * (len(tokens) - SEQ - 1)) for s in range(SAMPLES))
+    return [tokens[at:at + SEQ + 1] for at in places]
+
+
+def losses_of(model):
+    """20 steps with torch's AdamW: matrices decay, and vectors do not."""
+    import torch
+    tokens, losses = tokens_of(TEXT), []
+    groups = [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": ADAMW["weight_decay"]},
+              {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=ADAMW["lr"], betas=ADAMW["betas"], eps=ADAMW["eps"])
+    model.train()
+    for step in range(1, STEPS + 1):
+        batch = torch.stack([tokens[at:at + SEQ + 1] for at in places_of(step, len(tokens))])
+        logits = model(batch[:, :-1]).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    model.eval()
+    return losses
+
+
+class Judge:
+    def __init__(self, weft, directory):
+        self.weft, self.directory = weft, directory
+
+    def at(self, name):
+        return os.path.join(self.directory, name)
+
+    def run(self, *words):
+        subprocess.run([self.weft, *words], check=True, stdout=subprocess.DEVNULL, cwd=self.directory)
+
+    def train(self, model, steps, run, lr):
+        config = {"version": 1, "model": self.at(f"{model}/config.json"), "cluster": {"ranks": 1},
+                  "train": {"steps": steps, "micro_batch": BATCH, "seq_len": SEQ, "seed": SEED, "data": TEXT,
+                            "clip_norm": 1.0, "optimizer": {"type": "adamw", **ADAMW, "lr": lr},
+                            "validation": {"data": HELD_OUT, "every": steps, "samples": SAMPLES},
+                            "checkpoint": {"at_end": True}},
+                  "plan": {"planner": "all-dp"}}
+        with open(self.at("run.json"), "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        self.run("train", "run.json", "--from", f"{model}-run", "--run", run, "-q", "--progress=none")
+        with open(self.at(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
+            losses = [line["loss"] for line in map(json.loads, file) if "loss" in line]
+        with open(self.at(f"{run}/result.json"), encoding="utf-8") as file:
+            return losses, json.load(file)["validation_loss"]
+
+    def judge(self, name, kind, keys):
+        """Returns the distances of held-out losses, of 20 losses, and of the trained model's held-out loss."""
+        import torch
+        import transformers
+        torch.manual_seed(1)
+        samples, model = held_out(HELD_OUT), None
+        config = getattr(transformers, f"{kind}Config")(**keys)
+        model = getattr(transformers, f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}")(config).float().eval()
+        model.save_pretrained(self.at("hub"))
+        self.run("import", "hub", "-o", "hub-run", "-q")
+        self.run("export", "hub-run", "--to", "hf", "-o", "back")
+        for file in "model.safetensors", "config.json":
+            with open(self.at(f"hub/{file}"), "rb") as one, open(self.at(f"back/{file}"), "rb") as other:
+                assert one.read() == other.read(), f"{name}: {file} differs"
+        theirs = loss_on(model, samples)
+        _, ours = self.train("hub", 1, "still", 0.0)
+        our_losses, trained = self.train("hub", STEPS, "trained", ADAMW["lr"])
+        their_losses = losses_of(model)
+        self.run("export", "trained", "--to", "hf", "-o", "out")
+        again = transformers.AutoModelForCausalLM.from_pretrained(self.at("out"), dtype=torch.float32).eval()
+        state, other = again.state_dict(), model.state_dict()
+        assert list(state) == list(other), f"{name}: other names"
+        # Made without a source, config.json describes the same model.
+        os.rename(self.at("hub-run/hub"), self.at("gone"))
+        self.run("export", "hub-run", "--to", "hf", "-o", "made")
+        made = transformers.AutoModelForCausalLM.from_pretrained(self.at("made"), dtype=torch.float32).eval()
+        assert abs(loss_on(made, samples) - theirs) < 1e-9, f"{name}: config.json made from the model is another's"
+        assert len(our_losses) == STEPS, our_losses
+        return (abs(ours - theirs) / theirs,
+                max(abs(a - b) / b for a, b in zip(our_losses, their_losses)),
+                abs(loss_on(again, samples) - trained) / trained)
+
+
+def main():
+    torch = os.environ.get("WEFT_TORCH")
+    if torch and os.environ.get("WEFT_JUDGES") is None:
+        os.execve(torch, [torch, "-W", "ignore", os.path.abspath(__file__), *sys.argv[1:]],
+                  {**os.environ, "WEFT_JUDGES": "1"})
+    try:
+        import transformers  # noqa: F401
+    except ImportError:
+        print("skipped: WEFT_TORCH names no interpreter with torch and transformers")
+        sys.exit(77)
+    failed = 0
+    models = {"gpt2 124M": LARGE, **MODELS} if "--large" in sys.argv else MODELS
+    for name, (kind, keys) in models.items():
+        with tempfile.TemporaryDirectory() as directory:
+            loss, steps, out = Judge(os.path.abspath(sys.argv[1]), directory).judge(name, kind, keys)
+        failed += not (loss <= 1e-6 and steps <= 1e-5 and out <= 1e-6)
+        print(f"{name:14} held-out loss {loss:.1e} apart, {STEPS} losses {steps:.1e}, exported {out:.1e}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -46,7 +46,7 @@ struct demo {
     double link_bytes_per_s; /* 0: the machine's own link */
     int64_t limit_bytes,
         without_bytes; /* without: the least limit of plans that recompute nothing */
-    int32_t n_layers, rounds;
+    int32_t rounds;
     struct {
         struct weft_text plan;
         struct weft_prediction predicted;
@@ -124,7 +124,6 @@ static enum weft_status choose_link(struct demo *demo, struct weft_error *err)
                 problem->slots[s].kind == WEFT_SLOT_BACKWARD)
                 compute_ns += problem->slot_ns[s];
         demo->link_bytes_per_s = sent * 1e9 / (LINK_SHARE * (double)compute_ns + 1);
-        demo->n_layers = session.config->model->n_layers;
     }
     weft_session_close(&session);
     return status;

@@ -188,8 +188,8 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
 
 void weft_best_table(const struct weft_best *best, struct weft_text *out)
 {
-    static const char *const heads[] = {"policy",   "recompute", "offload", "micro-batch", "step",
-                                        "tokens/s", "memory",    "gap",     "fits"};
+    static const char *const heads[] = {"policy", "recompute", "offload", "split",
+                                        "step",   "tokens/s",  "memory",  "gap"};
     struct weft_table table;
     char limit[WEFT_UNITS_TEXT_BYTES];
     weft_best_answer(best, out);

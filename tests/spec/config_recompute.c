@@ -83,7 +83,7 @@ Test(config_recompute, refuses_layers_that_cannot)
          "neither if-needed, auto, none, selective nor whole, and no layer"},
         {"plan.recompute=h.0,wte", "layer \"wte\" (embedding) cannot recompute"},
         {"plan.recompute=head", "layer \"head\" (lm_head) cannot recompute"},
-        {"plan.recompute=h.0,,h.1", "\"\" is neither auto"},
+        {"plan.recompute=h.0,,h.1", "\"\" is neither if-needed"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_error err = {0};

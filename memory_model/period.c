@@ -181,9 +181,10 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
     const bool ahead = rule->rotated
                            ? rule->update_ahead >= 1
                            : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->away);
-    return rule->n_micro >= 1 && rule->every >= 0 && rounds && ahead &&
-           rule->rotated + rule->agreed_updates <= 1 && !(rule->away && rule->agreed_updates) &&
-           rule->rotated + rule->drains <= 1 && rule->more_inputs >= 0 && (!rule->late || one) &&
+    return rule->n_micro >= 1 && rule->every >= 0 && rounds && ahead && rule->idle >= 0 &&
+           (rule->idle == 0 || !one) && rule->rotated + rule->agreed_updates <= 1 &&
+           !(rule->away && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
+           rule->more_inputs >= 0 && (!rule->late || one) &&
            (!rule->delayed || (rule->rotated && one && !rule->away && !rule->late));
 }
 

@@ -73,6 +73,7 @@ struct weft_period_rule {
     int32_t n_micro;      /* micro-steps a step, at least 1 */
     int32_t group;        /* micro-steps of a round, which divide n_micro: their gradients are added
                              up, and reduced once */
+    int32_t idle;         /* ranks, the last ones, without a group in the last of several rounds */
     bool rotated;         /* without clipping */
     int32_t update_ahead; /* layers; rotated: at least 1; 0: every U before fill */
     bool agreed_updates;  /* each update ends in an agreement; excludes rotated */
@@ -95,11 +96,11 @@ static inline bool weft_period_opens(const struct weft_period_rule *rule)
 static inline bool weft_period_rule_same(const struct weft_period_rule *a,
                                          const struct weft_period_rule *b)
 {
-    return a->n_micro == b->n_micro && a->group == b->group && a->rotated == b->rotated &&
-           a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
-           a->away == b->away && a->whole_copies == b->whole_copies && a->drains == b->drains &&
-           a->late == b->late && a->more_inputs == b->more_inputs && a->delayed == b->delayed &&
-           a->every == b->every;
+    return a->n_micro == b->n_micro && a->group == b->group && a->idle == b->idle &&
+           a->rotated == b->rotated && a->update_ahead == b->update_ahead &&
+           a->agreed_updates == b->agreed_updates && a->away == b->away &&
+           a->whole_copies == b->whole_copies && a->drains == b->drains && a->late == b->late &&
+           a->more_inputs == b->more_inputs && a->delayed == b->delayed && a->every == b->every;
 }
 
 /* True if its norm slot computes the norm of all reduced gradients. */

@@ -105,14 +105,18 @@ static enum weft_status check_scalars(struct checker *checker)
 static enum weft_status check_period(const struct checker *checker)
 {
     const struct weft_period_rule *period = &checker->problem->period;
+    if (period->idle >= checker->problem->ranks)
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: %d idle ranks of %" PRId64 " leave the last round without a gradient",
+                         checker->where, period->idle, (int64_t)checker->problem->ranks);
     if (weft_period_is_rule(period)) return WEFT_OK;
     return weft_fail(
         checker->err, WEFT_E_DATA,
         "%s: no period has %d micro-steps, reduces every %d of them and updates %d layers "
-        "ahead%s%s%s%s",
+        "ahead%s%s%s%s%s",
         checker->where, period->n_micro, period->group, period->update_ahead,
-        period->rotated ? ", rotated" : "", period->delayed ? ", delayed" : "",
-        period->agreed_updates ? ", updates agreed on" : "",
+        period->idle != 0 ? ", with idle ranks" : "", period->rotated ? ", rotated" : "",
+        period->delayed ? ", delayed" : "", period->agreed_updates ? ", updates agreed on" : "",
         period->away ? ", with state that may be away" : "");
 }
 

@@ -147,17 +147,18 @@ static int32_t list_distances(const struct weft_config *config, bool rotated, bo
 
 /* One split of a step's batch. */
 struct split {
-    int32_t n_micro;
+    int32_t n_micro, idle;
     struct weft_batch batch;
 };
 
 static int32_t list_splits(const struct weft_config *config, struct split out[WEFT_MOST_SPLITS])
 {
     int64_t micro_batches[WEFT_MOST_SPLITS];
-    const int64_t samples = config->train.micro_batch * config->train.grad_accum;
     const int32_t n = weft_config_splits(config, micro_batches);
     for (int32_t i = 0; i < n; i++) {
-        out[i] = (struct split){(int32_t)(samples / micro_batches[i]), weft_config_batch(config)};
+        int64_t idle;
+        const int64_t n_micro = weft_config_micro_steps(config, micro_batches[i], &idle);
+        out[i] = (struct split){(int32_t)n_micro, (int32_t)idle, weft_config_batch(config)};
         out[i].batch.samples = micro_batches[i];
     }
     return n;
@@ -206,6 +207,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
         for (int32_t d = 0; d < n_distances && d < most; d++)
             out[n++] = (struct weft_variant){.rule = {.n_micro = split->n_micro,
                                                       .group = groups[g],
+                                                      .idle = split->idle,
                                                       .rotated = rotated,
                                                       .update_ahead = distances[d],
                                                       .agreed_updates = agreed,
@@ -280,7 +282,7 @@ int32_t weft_variants_list_more(const struct weft_config *config, const struct w
 {
     struct split splits[WEFT_MOST_SPLITS];
     struct weft_variant all[WEFT_MOST_VARIANTS];
-    const struct split split = {chosen->rule.n_micro, chosen->batch};
+    const struct split split = {chosen->rule.n_micro, chosen->rule.idle, chosen->batch};
     int32_t n = 0;
     if (list_splits(config, splits) == 1) return 0;
     const int32_t n_all = list_split(config, &split, all);

@@ -265,6 +265,12 @@ static void report_list(const struct weft_plan *plan, const char *head,
     weft_text_finish(&list);
 }
 
+static int64_t samples_of_step(const struct weft_problem *problem)
+{
+    const struct weft_period_rule *rule = &problem->period;
+    return problem->micro_batch * (problem->ranks * rule->n_micro - rule->idle * rule->group);
+}
+
 /* The split of the batch, if the planner chose it. */
 static void report_split(const struct weft_plan *plan, struct weft_text *out)
 {
@@ -272,8 +278,8 @@ static void report_split(const struct weft_plan *plan, struct weft_text *out)
     const int32_t n_micro = problem->period.n_micro;
     if (problem->micro_batch == 0) return;
     weft_text_addf(out, "batch     %lld samples a step, by rank in %d micro-step%s of %lld\n",
-                   (long long)(problem->micro_batch * n_micro * problem->ranks), n_micro,
-                   n_micro == 1 ? "" : "s", (long long)problem->micro_batch);
+                   (long long)samples_of_step(problem), n_micro, n_micro == 1 ? "" : "s",
+                   (long long)problem->micro_batch);
 }
 
 /* Nothing in the usual case: one micro-step with all updates before it. */
@@ -288,6 +294,9 @@ static void report_period(const struct weft_plan *plan, struct weft_text *out)
         weft_text_addf(out, "every %d micro-steps", rule->group);
     else if (rule->n_micro > 1)
         weft_text_add(out, rule->group == 1 ? "every micro-step" : "once a step");
+    if (rule->idle > 0)
+        weft_text_addf(out, "; %d rank%s no group in the last round", rule->idle,
+                       rule->idle == 1 ? " has" : "s have");
     if (rule->n_micro > 1 && (ahead || rule->delayed)) weft_text_add(out, "; ");
     if (rule->delayed) weft_text_add(out, "updates delayed by a step");
     if (ahead)

@@ -63,8 +63,8 @@ enum weft_lr_schedule {
 
 struct weft_train {
     int64_t steps, seq_len, seed;
-    int64_t micro_batch, grad_accum; /* the split of the batch at hand: weft_config_settle */
-    int64_t batch;                   /* samples of a step, of all ranks; 0: not given */
+    int64_t micro_batch, grad_accum, idle; /* the split at hand: weft_config_micro_steps */
+    int64_t batch;                         /* samples of a step, of all ranks; 0: not given */
     struct {
         int64_t micro_batch, grad_accum; /* 0: auto; 0: not given */
     } asked;

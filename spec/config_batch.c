@@ -12,17 +12,33 @@ static int64_t samples_a_rank(const struct weft_config *config)
     return config->train.batch / config->cluster.ranks;
 }
 
+int64_t weft_config_micro_steps(const struct weft_config *config, int64_t micro_batch,
+                                int64_t *idle)
+{
+    const struct weft_train *train = &config->train;
+    const int64_t ranks = config->cluster.ranks, group = train->group > 0 ? train->group : 1;
+    *idle = 0;
+    if (train->batch == 0) return train->grad_accum;
+    if (train->batch % micro_batch != 0) return 0;
+    const int64_t n = train->batch / micro_batch; /* micro-steps of all ranks */
+    if (train->group == 0) return n % ranks == 0 ? n / ranks : 0;
+    if (n % group != 0 || n / group < ranks) return 0;
+    const int64_t rounds = (n / group + ranks - 1) / ranks;
+    *idle = rounds * ranks - n / group;
+    return rounds * group;
+}
+
 /* Whether a rank may take its samples in micro-batches of this size. */
 static bool is_split(const struct weft_config *config, int64_t micro_batch)
 {
     const struct weft_train *train = &config->train;
-    const int64_t samples = samples_a_rank(config), micro_steps = samples / micro_batch;
-    if (samples % micro_batch != 0 || micro_batch > WEFT_MOST_MICRO_BATCH) return false;
+    int64_t idle;
+    const int64_t micro_steps = weft_config_micro_steps(config, micro_batch, &idle);
+    if (micro_steps == 0 || micro_batch > WEFT_MOST_MICRO_BATCH) return false;
     if (train->asked.grad_accum > 0 && micro_steps != train->asked.grad_accum) return false;
     /* Kernels count the tokens of a micro-step in 32 bits. */
     if (micro_batch > INT32_MAX / train->seq_len || micro_steps > WEFT_MOST_MICRO_STEPS)
         return false;
-    if (train->group > 0 && micro_steps % train->group != 0) return false;
     /* Gradients of several micro-steps are added up in f32. */
     return micro_steps == 1 || train->precision.reduce == WEFT_F32;
 }
@@ -54,7 +70,7 @@ bool weft_config_open_split(struct weft_config *config)
     struct weft_train *train = &config->train;
     if (train->asked.micro_batch == 0 || train->asked.grad_accum > 1 || config->split_given)
         return false;
-    train->batch = train->micro_batch * train->grad_accum * config->cluster.ranks;
+    train->batch = weft_config_samples(config);
     train->asked.micro_batch = train->asked.grad_accum = 0;
     return true;
 }
@@ -64,7 +80,7 @@ void weft_config_settle(struct weft_config *config, int64_t micro_batch)
     struct weft_train *train = &config->train;
     if (train->asked.micro_batch > 0) return;
     train->micro_batch = micro_batch;
-    train->grad_accum = samples_a_rank(config) / micro_batch;
+    train->grad_accum = weft_config_micro_steps(config, micro_batch, &train->idle);
 }
 
 bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch, int64_t group)
@@ -81,25 +97,26 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
                                         enum weft_order_kept *out, struct weft_error *err)
 {
     struct weft_train *train = &config->train;
-    const int64_t a_rank = order->micro_batch * order->micro_steps, batch = order->ranks * a_rank;
-    const int64_t round = config->cluster.ranks * order->micro_batch * order->group;
+    const int64_t ranks = config->cluster.ranks, groups = weft_order_groups(order);
+    const int64_t batch = groups * order->group * order->micro_batch;
     const bool same_batch =
         train->batch > 0 ? train->batch == batch : train->asked.grad_accum == order->micro_steps;
     const bool same_split =
         train->asked.micro_batch == 0 || train->asked.micro_batch == order->micro_batch;
     *out = WEFT_ORDER_OTHER;
     if (config->split_given || config->order_given || !same_batch || !same_split) return WEFT_OK;
-    *out = WEFT_ORDER_LOST;
-    if (batch % round != 0 || batch / round > WEFT_MOST_MICRO_STEPS / order->group ||
+    *out = groups < ranks && train->batch > 0 ? WEFT_ORDER_FEWER : WEFT_ORDER_LOST;
+    if (groups < ranks || (groups + ranks - 1) / ranks > WEFT_MOST_MICRO_STEPS / order->group ||
         order->bundle != weft_config_bundle(config))
         return WEFT_OK;
     *out = WEFT_ORDER_KEPT;
     train->batch = batch;
-    train->asked.micro_batch = train->micro_batch = order->micro_batch;
+    train->asked.micro_batch = order->micro_batch;
     train->asked.grad_accum = 0;
-    train->grad_accum = batch / round * order->group;
     train->group = order->group;
     train->cadence = WEFT_CADENCE_AUTO;
+    train->micro_batch = order->micro_batch;
+    train->grad_accum = weft_config_micro_steps(config, order->micro_batch, &train->idle);
     return weft_config_hash_inputs(config, err);
 }
 
@@ -121,8 +138,35 @@ static void refuse_batch(const struct weft_config *config, struct weft_findings 
     const int64_t batch = config->train.batch, ranks = config->cluster.ranks;
     const int64_t least = least_batch(config), below = batch - batch % least;
     weft_findings_add(findings, config->source, batch_path,
-                      "%lld samples are no multiple of %lld ranks; try %lld", (long long)batch,
-                      (long long)ranks, (long long)(below > 0 ? below : least));
+                      "%lld samples are no multiple of %lld ranks; try %lld, or train.group=1 with "
+                      "ranks that are idle in the last round",
+                      (long long)batch, (long long)ranks, (long long)(below > 0 ? below : least));
+}
+
+/* A batch with fewer groups than ranks, or not in whole groups of that many micro-batches. */
+static void refuse_groups(const struct weft_config *config, struct weft_findings *findings)
+{
+    const struct weft_train *train = &config->train;
+    const int64_t each = train->group * train->asked.micro_batch, ranks = config->cluster.ranks;
+    const long long groups = train->batch / each;
+    if (train->batch % each != 0)
+        weft_findings_add(findings, config->source, batch_path,
+                          "%lld samples are no whole groups of %lld micro-batches of %lld samples "
+                          "(train.group); try %lld",
+                          (long long)train->batch, (long long)train->group,
+                          (long long)train->asked.micro_batch, (long long)((groups + 1) * each));
+    else if (groups < ranks)
+        weft_findings_add(
+            findings, config->source, batch_path,
+            "%lld samples make %lld groups of %lld (train.group x micro_batch), fewer "
+            "than %lld ranks; start at most %lld ranks, or try a batch of %lld",
+            (long long)train->batch, groups, (long long)each, (long long)ranks, groups,
+            (long long)(ranks * each));
+    else
+        weft_findings_add(findings, config->source, batch_path,
+                          "%lld samples give a rank more than %d micro-steps; try a larger "
+                          "train.micro_batch",
+                          (long long)train->batch, WEFT_MOST_MICRO_STEPS);
 }
 
 /* train.micro_batch is auto, and no divisor is a split. */
@@ -210,7 +254,7 @@ void weft_config_take_batch(struct weft_config *config, struct weft_findings *fi
     int64_t splits[WEFT_MOST_SPLITS];
     if (train->batch == 0) {
         take_product(config, findings);
-    } else if (train->batch % config->cluster.ranks != 0) {
+    } else if (train->group == 0 && train->batch % config->cluster.ranks != 0) {
         refuse_batch(config, findings);
     } else if (train->asked.micro_batch == 0) {
         if (weft_config_splits(config, splits) == 0)
@@ -218,13 +262,16 @@ void weft_config_take_batch(struct weft_config *config, struct weft_findings *fi
         else
             weft_config_settle(config, splits[0]);
     } else {
-        const int64_t micro_batch = train->asked.micro_batch, samples = samples_a_rank(config);
-        const int64_t micro_steps = samples / micro_batch;
-        const bool fits = samples % micro_batch == 0 && micro_steps <= WEFT_MOST_MICRO_STEPS &&
-                          (train->asked.grad_accum == 0 || train->asked.grad_accum == micro_steps);
+        const int64_t micro_batch = train->asked.micro_batch;
+        const int64_t micro_steps = weft_config_micro_steps(config, micro_batch, &train->idle);
+        const bool given = train->asked.grad_accum == 0 || train->asked.grad_accum == micro_steps;
+        const bool fits = micro_steps > 0 && micro_steps <= WEFT_MOST_MICRO_STEPS;
         train->micro_batch = micro_batch;
         train->grad_accum = micro_steps;
-        if (!fits) refuse_split(config, findings);
+        if (!fits && train->group > 0)
+            refuse_groups(config, findings);
+        else if (!fits || !given)
+            refuse_split(config, findings);
     }
     if (findings->count == 0) check_group(config, findings);
 }

@@ -38,6 +38,18 @@ int32_t weft_config_splits(const struct weft_config *config, int64_t out[WEFT_MO
 /* Leaves the split of the same batch open. False, and no change, if the config has several
  * micro-steps, or an override names the split. */
 bool weft_config_open_split(struct weft_config *config);
+/* Micro-steps of a rank that takes the batch in micro-batches of this size; 0: they do not divide
+ * it. With train.group the groups of a step may be no multiple of the ranks. The last *idle ranks
+ * then have no group in the last round. */
+int64_t weft_config_micro_steps(const struct weft_config *config, int64_t micro_batch,
+                                int64_t *idle);
+/* Samples of a step, of all ranks. */
+static inline int64_t weft_config_samples(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    const int64_t micro_steps = config->cluster.ranks * train->grad_accum;
+    return train->micro_batch * (micro_steps - train->idle * train->group);
+}
 /* Makes one of these micro-batches the split of the config; the hash stays. */
 void weft_config_settle(struct weft_config *config, int64_t micro_batch);
 /* Plans only a checkpoint's micro-batch, and its rounds of `group` micro-steps, from now on, as far
@@ -55,13 +67,20 @@ static inline int64_t weft_config_bundle(const struct weft_config *config)
 
 /* A step's batch in groups of micro-batches, shared by a number of ranks. */
 struct weft_order {
-    int64_t ranks, micro_batch, micro_steps, group, bundle;
+    int64_t ranks, micro_batch, micro_steps, group, idle, bundle;
 };
+
+static inline int64_t weft_order_groups(const struct weft_order *order)
+{
+    return order->ranks * order->micro_steps / order->group - order->idle;
+}
 
 enum weft_order_kept {
     WEFT_ORDER_OTHER, /* the config or an override asks for another batch, or for another order */
     WEFT_ORDER_KEPT,  /* the ranks share the same batch, in the same groups */
-    WEFT_ORDER_LOST /* its groups are no multiple of the ranks, or other groups are summed first */
+    WEFT_ORDER_LOST,  /* other groups are summed first, or a rank would have too many micro-steps */
+    WEFT_ORDER_FEWER  /* train.batch has fewer groups than ranks; without it more ranks are LOST,
+                         and have a larger batch */
 };
 
 /* Gives the config's ranks the batch and the groups of a run with another number of ranks: its keys

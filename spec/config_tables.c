@@ -341,8 +341,8 @@ static const struct weft_field train_fields[] = {
     {"group", WEFT_FIELD_INTEGER, AT(weft_train, group), "null", 1, WEFT_MOST_MICRO_STEPS, NULL,
      NULL,
      "micro-steps of a round, which are added up before one reduction. A step's groups of so many "
-     "micro-batches decide its bits, for any number of ranks that divides them; left out: what "
-     "`reduce` says"},
+     "micro-batches decide its bits, for any number of ranks up to them: if ranks do not divide "
+     "them, some are idle in the last round; left out: what `reduce` says"},
     {"delay", WEFT_FIELD_INTEGER, AT(weft_train, delay), "0", 0, 1, NULL, NULL,
      "1: an update applies the gradient of the step before, so no step waits for its own "
      "reductions (docs/hosts.md); the first step updates nothing"},

@@ -164,14 +164,14 @@ static enum weft_status keep_order(const struct weft_replay *r,
     enum weft_order_kept kept;
     if (split->micro_batch > 0 && split->ranks > 0) {
         const struct weft_order order = {split->ranks, split->micro_batch, split->micro_steps,
-                                         split->group, split->bundle};
-        const int64_t groups = split->ranks * split->micro_steps / split->group;
+                                         split->group, split->idle,        split->bundle};
+        const int64_t groups = weft_order_groups(&order);
         WEFT_TRY(weft_config_keep_order(config, &order, &kept, err));
         if (kept == WEFT_ORDER_KEPT) return WEFT_OK;
         return weft_fail(err, WEFT_E_USAGE,
                          "%lld ranks cannot keep the order in which the run summed its %lld groups "
-                         "of a step: replay with a number of ranks that divides %lld, on nodes of "
-                         "the run's size",
+                         "of a step: replay with at most %lld ranks (-n), on nodes of the run's "
+                         "size",
                          (long long)ranks, (long long)groups, (long long)groups);
     }
     if (ranks != own_ranks)

@@ -111,15 +111,26 @@ enum weft_status weft_resume_tell(struct weft_resumption *from, const struct wef
     return status;
 }
 
-/* Goes on with another number of ranks. The numbers of ranks that keep the bits divide the groups.
- */
+/* Tells how many groups a rank has. */
+static void tell_kept(const struct weft_config *config, const struct weft_order *order)
+{
+    const long long ranks = config->cluster.ranks, idle = config->train.idle,
+                    rounds = config->train.grad_accum / config->train.group;
+    char some[64] = "";
+    if (idle > 0) snprintf(some, sizeof some, ", the last %lld of them one less", idle);
+    weft_log(WEFT_LOG_INFO,
+             "%lld ranks share the %lld groups of each step, which %lld ranks began: each rank "
+             "has %lld%s, and the bits stay the same",
+             ranks, (long long)weft_order_groups(order), (long long)order->ranks, rounds, some);
+}
+
+/* Goes on with another number of ranks. Any number up to the groups keeps the bits. */
 static enum weft_status keep_order(const struct weft_manifest_split *split,
                                    struct weft_config *config, struct weft_error *err)
 {
     const struct weft_order order = {split->ranks, split->micro_batch, split->micro_steps,
-                                     split->group, split->bundle};
-    const int64_t ranks = config->cluster.ranks,
-                  groups = split->ranks * split->micro_steps / split->group;
+                                     split->group, split->idle,        split->bundle};
+    const int64_t ranks = config->cluster.ranks, groups = weft_order_groups(&order);
     enum weft_order_kept kept;
     WEFT_TRY(weft_config_keep_order(config, &order, &kept, err));
     switch (kept) {
@@ -130,17 +141,19 @@ static enum weft_status keep_order(const struct weft_manifest_split *split,
                  (long long)split->ranks);
         break;
     case WEFT_ORDER_KEPT:
-        weft_log(WEFT_LOG_INFO,
-                 "%lld ranks share the %lld groups of each step, which %lld ranks began: each rank "
-                 "has %lld, and the bits stay the same",
-                 (long long)ranks, (long long)groups, (long long)split->ranks,
-                 (long long)(groups / ranks));
+        tell_kept(config, &order);
         break;
+    case WEFT_ORDER_FEWER:
+        return weft_fail(err, WEFT_E_USAGE,
+                         "a step of the checkpoint has %lld groups of micro-batches, fewer than "
+                         "%lld ranks: start at most %lld ranks (-n %lld), or begin a new run with "
+                         "a smaller train.group or a larger train.batch (--from)",
+                         (long long)groups, (long long)ranks, (long long)groups, (long long)groups);
     case WEFT_ORDER_LOST:
         weft_log(
             WEFT_LOG_WARNING,
             "%lld ranks cannot keep the order of sums of the checkpoint's %lld groups, so sums "
-            "round otherwise; numbers of ranks that divide %lld keep it%s",
+            "round otherwise; numbers of ranks up to %lld keep it%s",
             (long long)ranks, (long long)groups, (long long)groups,
             split->bundle > 1 ? ", on nodes of as many ranks" : "");
         break;
@@ -152,7 +165,7 @@ enum weft_status weft_resume_keep_split(const struct weft_manifest_split *split,
                                         struct weft_config *config, struct weft_error *err)
 {
     if (split->micro_batch == 0) return WEFT_OK;
-    if (split->ranks > 0 && split->ranks != config->cluster.ranks)
+    if (split->ranks > 0 && (split->ranks != config->cluster.ranks || split->idle > 0))
         return keep_order(split, config, err);
     const bool kept = weft_config_keep_split(config, split->micro_batch, split->group);
     if (!kept)

@@ -14,6 +14,7 @@
 #include "report/study/answer.h"
 #include "report/study/best.h"
 #include "scheduler/digest/digest.h"
+#include "spec/config_batch.h"
 #include "spec/config_recompute.h"
 #include "spec/target.h"
 
@@ -99,7 +100,7 @@ static enum weft_status stage_splits(struct choice *choice, struct weft_error *e
     const struct weft_config *config = choice->session.config;
     const struct weft_train *train = &config->train;
     struct weft_error why = {0};
-    choice->best.samples = train->micro_batch * train->grad_accum * config->cluster.ranks;
+    choice->best.samples = weft_config_samples(config);
     choice->best.seq_len = train->seq_len;
     choice->splits =
         train->asked.micro_batch > 0 && train->asked.grad_accum <= 1 && !config->split_given;

@@ -78,6 +78,8 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
                       "micro-steps of a round, if neither one nor all"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ranks", weft_manifest, split.ranks,
                       "that shared each step's batch"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "idle_ranks", weft_manifest, split.idle,
+                      "of them, without a group of micro-batches in the last round"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "bundle", weft_manifest, split.bundle,
                       "ranks of a node, which were summed first, if there were several nodes"),
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_manifest, kernels, "way to compute products"),
@@ -299,6 +301,7 @@ static void put_split(struct weft_json_writer *writer, const struct weft_manifes
                          weft_cadence_name(step ? WEFT_CADENCE_STEP : WEFT_CADENCE_MICRO_STEP));
     if (!step && split->group > 1) weft_json_put_integer(writer, "group", split->group);
     weft_json_put_integer(writer, "ranks", split->ranks);
+    if (split->idle > 0) weft_json_put_integer(writer, "idle_ranks", split->idle);
     if (split->bundle > 1) weft_json_put_integer(writer, "bundle", split->bundle);
 }
 
@@ -474,7 +477,15 @@ static enum weft_status read_group(const struct weft_json_value *root, const cha
         return weft_fail(err, WEFT_E_DATA, "%s: there is no cadence \"%.64s\"", path, name);
     if (split->bundle == 0) split->bundle = 1;
     if (split->group == 0) split->group = cadence == WEFT_CADENCE_STEP ? split->micro_steps : 1;
-    if (split->group > 0 && split->micro_steps % split->group == 0) return WEFT_OK;
+    const bool whole = split->group > 0 && split->micro_steps % split->group == 0;
+    const bool several = whole && split->micro_steps > split->group;
+    if (whole && split->idle == 0) return WEFT_OK;
+    if (several && split->idle > 0 && split->idle < split->ranks) return WEFT_OK;
+    if (whole)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: %" PRId64 " of %" PRId64
+                         " ranks cannot be idle in the last of %" PRId64 " rounds",
+                         path, split->idle, split->ranks, split->micro_steps / split->group);
     return weft_fail(err, WEFT_E_DATA,
                      "%s: rounds of %" PRId64 " micro-steps do not divide the %" PRId64
                      " of a step",

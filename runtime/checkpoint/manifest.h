@@ -59,6 +59,7 @@ struct weft_manifest_file {
 struct weft_manifest_split {
     int64_t micro_batch, micro_steps, group;
     int64_t ranks;  /* 0: not known */
+    int64_t idle;   /* of them, without a group in the last round */
     int64_t bundle; /* ranks that are summed first: those of a node, if there are several; or 1 */
 };
 

@@ -91,6 +91,8 @@ struct weft_comm_block {
     bool partial;                /* ReduceScatter to fp32: the sum is not rounded to dtype, since it
                                     is summed further */
     bool of_partials;            /* AllReduce of such sums */
+    int32_t idle;                /* reductions: ranks, the last ones, that have no operand. The sum
+                                    leaves them out. If all are idle, the result is undefined. */
     bool owned;                  /* Reduce, Broadcast: in place, to or from the rank `owner` */
     int32_t owner;
 };

@@ -17,13 +17,15 @@ const char *weft_comm_call_name(uint32_t kind)
 
 bool weft_comm_call_equal(const struct weft_comm_call *a, const struct weft_comm_call *b)
 {
-    return a->kind == b->kind && a->count == b->count && a->from == b->from && a->to == b->to;
+    return a->kind == b->kind && a->count == b->count && a->from == b->from && a->to == b->to &&
+           a->idle == b->idle;
 }
 
 void weft_comm_call_show(const struct weft_comm_call *call, struct weft_text *out)
 {
     weft_text_addf(out, "%s of %lld from %lld to %lld", weft_comm_call_name((uint32_t)call->kind),
                    (long long)call->count, (long long)call->from, (long long)call->to);
+    if (call->idle > 0) weft_text_addf(out, " without the last %lld ranks", (long long)call->idle);
 }
 
 void weft_comm_call_show_recent(uint32_t calls, const uint32_t kinds[WEFT_COMM_RECENT],
@@ -41,7 +43,7 @@ static struct weft_comm_job job_of_partials(const struct weft_comm_block *block)
 {
     return (struct weft_comm_job){
         .call = {WEFT_COMM_CALL_ALL_REDUCE, block->slice_elements, block->full_offset,
-                 block->slice_offset},
+                 block->slice_offset, block->idle},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
         .partial = true,
@@ -63,7 +65,8 @@ struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
     const bool gathers = kind == WEFT_COMM_CALL_ALL_GATHER;
     const bool scatters = kind == WEFT_COMM_CALL_REDUCE_SCATTER;
     return (struct weft_comm_job){
-        .call = {kind, block->slice_elements, gathers ? slice : full, gathers ? full : slice},
+        .call = {kind, block->slice_elements, gathers ? slice : full, gathers ? full : slice,
+                 block->idle},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
         .adds = scatters && block->adds,
@@ -77,7 +80,7 @@ struct weft_comm_job weft_comm_job_of_owned(bool reduces, const struct weft_comm
 {
     return (struct weft_comm_job){
         .call = {reduces ? WEFT_COMM_CALL_REDUCE : WEFT_COMM_CALL_BROADCAST, block->slice_elements,
-                 block->full_offset, block->owner},
+                 block->full_offset, block->owner, block->idle},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
         .dtype = block->dtype,
@@ -171,6 +174,8 @@ enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ra
 {
     if (job->call.kind == WEFT_COMM_CALL_AGREE) return check_agreement(job, span_bytes, err);
     const bool gathers = job->call.kind == WEFT_COMM_CALL_ALL_GATHER;
+    if (job->call.idle < 0 || job->call.idle > ranks)
+        return weft_comm_job_fail(job, span_bytes, "leaves out more ranks than there are", err);
     const int64_t full = gathers ? job->call.to : job->call.from;
     const bool owned = weft_comm_call_is_owned(&job->call);
     const bool in_place = owned || job->call.kind == WEFT_COMM_CALL_ALL_REDUCE;

@@ -35,6 +35,7 @@ struct weft_comm_call {
     enum weft_comm_call_kind kind;
     int64_t count;    /* elements, words or bytes */
     int64_t from, to; /* offsets; REDUCE, BROADCAST: of the block, and the owner's rank */
+    int64_t idle;     /* of a reduction: ranks, the last ones, without an operand */
 };
 
 /* False for calls outside of steps. */

@@ -86,6 +86,7 @@ static void sum_elements(const struct local_job *task, int64_t elements, int64_t
     const struct weft_comm_sum sum = {
         .ranks = c->comm.ranks,
         .per_node = c->comm.ranks_per_node,
+        .idle = (int32_t)task->job.call.idle,
         .dtype = task->job.dtype,
         .rounded = weft_comm_rounded(&task->job),
         .to_dtype = task->job.slice_dtype,

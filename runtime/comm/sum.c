@@ -90,10 +90,20 @@ static void sum_chunk(const struct weft_comm_sum *job, int32_t first, int32_t en
         add_chunk(job->dtype, begins && rank == first, job->from[rank] + skip, count, sum);
 }
 
+static int32_t least_of(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
 void weft_comm_sum_ranks(const struct weft_comm_sum *job)
 {
     const bool has_nodes = job->per_node > 1 && job->per_node < job->ranks;
-    const int32_t alone = !has_nodes ? job->ranks : job->before == NULL ? job->per_node : 0;
+    const int32_t ranks = job->ranks - job->idle;
+    const int32_t alone = least_of(!has_nodes            ? ranks
+                                   : job->before == NULL ? job->per_node
+                                                         : 0,
+                                   ranks);
+    if (ranks == 0) return;
     const int64_t n = job->elements;
     float sum[CHUNK], of_node[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
@@ -101,8 +111,8 @@ void weft_comm_sum_ranks(const struct weft_comm_sum *job)
         if (job->before != NULL)
             memcpy(sum, job->before + at * (int64_t)sizeof *sum, (size_t)count * sizeof *sum);
         sum_chunk(job, 0, alone, job->before == NULL, at, count, sum);
-        for (int32_t first = alone; first < job->ranks; first += job->per_node) {
-            sum_chunk(job, first, first + job->per_node, true, at, count, of_node);
+        for (int32_t first = alone; first < ranks; first += job->per_node) {
+            sum_chunk(job, first, least_of(first + job->per_node, ranks), true, at, count, of_node);
             add_floats(sum, of_node, count);
         }
         write_sums(job->rounded, job->to_dtype, sum, count,

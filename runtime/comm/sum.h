@@ -13,6 +13,7 @@
 struct weft_comm_sum {
     int32_t ranks;
     int32_t per_node;         /* ranks of a node, which divide ranks; 0: all */
+    int32_t idle;             /* ranks, the last ones, that are left out; all: nothing is written */
     enum weft_dtype dtype;    /* of the operands */
     enum weft_dtype rounded;  /* the sum is rounded to it once; fp32: not at all */
     enum weft_dtype to_dtype; /* of the result: `rounded`, or fp32 */

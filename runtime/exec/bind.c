@@ -186,6 +186,27 @@ static struct moved moved_of(const struct binding *binding)
     return moved;
 }
 
+/* Whether the instruction belongs to the last of several rounds, in which some ranks are idle. */
+static bool is_of_last_round(const struct weft_program *program, const struct weft_instruction *at)
+{
+    const struct weft_period_rule *period = &program->period;
+    return period->idle > 0 && at->micro >= period->n_micro - period->group;
+}
+
+/* Idle ranks in the group of a reduction: of all ranks, of this node, or whole nodes. */
+static int32_t idle_of(const struct binding *binding, const struct moved *moved)
+{
+    const struct weft_exec *exec = binding->exec;
+    const struct weft_program *program = exec->options.program;
+    const int32_t idle = is_of_last_round(program, binding->at) ? program->period.idle : 0;
+    const int32_t per_node = (int32_t)exec->options.shards->ranks_per_node;
+    if (moved->ranks == exec->ranks) return idle;
+    if (binding->at->op == WEFT_OP_ACROSS_REDUCE) return idle / per_node;
+    const int32_t later = exec->ranks - (exec->rank / per_node + 1) * per_node;
+    const int32_t here = idle - later;
+    return here < 0 ? 0 : here < per_node ? here : per_node;
+}
+
 static enum weft_status bind_collective(const struct binding *binding,
                                         struct weft_comm_block *block, struct weft_error *err)
 {
@@ -216,6 +237,7 @@ static enum weft_status bind_collective(const struct binding *binding,
         .adds = reduces && reads_buffer(exec->options.program, at, moved.slice.buffer),
         .partial = exec->units[at->unit].hybrid && at->op == WEFT_OP_REDUCE_SCATTER,
         .of_partials = across,
+        .idle = reduces || at->op == WEFT_OP_ALL_REDUCE ? idle_of(binding, &moved) : 0,
         .owned = exec->units[at->unit].central,
         .owner = exec->units[at->unit].owner,
     };
@@ -411,6 +433,25 @@ static bool begins_record(const struct weft_program *program, const struct weft_
     return false;
 }
 
+/* Whether this rank has nothing to do there: work on a micro-step of the last round, without a
+ * group. It still joins all collectives. */
+static bool is_idle(const struct weft_exec *exec, const struct weft_instruction *at)
+{
+    const struct weft_program *program = exec->options.program;
+    if (exec->rank < exec->ranks - program->period.idle) return false;
+    switch (at->op) {
+    case WEFT_OP_LOAD:
+    case WEFT_OP_ZERO:
+    case WEFT_OP_FORWARD:
+    case WEFT_OP_BACKWARD:
+    case WEFT_OP_SAVED_DOWN:
+    case WEFT_OP_SAVED_UP:
+        return is_of_last_round(program, at);
+    default:
+        return false;
+    }
+}
+
 static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int parity,
                                          int32_t *written, struct weft_error *err)
 {
@@ -426,6 +467,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
         bound->comm = exec->lanes.levels[at->lane];
     bound->done = exec->events[i];
     bound->carried = at->carried;
+    bound->idle = is_idle(exec, at);
     bound->begins_record = begins_record(exec->options.program, at);
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
                      (item != NULL && item->of_update) ||
@@ -454,7 +496,8 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     exec->record = exec->base + exec->places.offsets[0][record];
     exec->record_sum = exec->base + exec->places.offsets[0][sum];
     exec->own = exec->record + EXEC_SENT_WORDS * sizeof(uint64_t);
-    exec->all_rows = loss_rows(config) * exec->ranks * program->period.n_micro;
+    exec->all_rows = loss_rows(config) * (exec->ranks * program->period.n_micro -
+                                          program->period.idle * program->period.group);
     return WEFT_OK;
 }
 

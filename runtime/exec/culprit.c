@@ -20,7 +20,7 @@
 static int64_t gradient_terms(const struct weft_exec *exec)
 {
     const struct weft_period_rule *period = &exec->options.program->period;
-    return period->rotated ? exec->ranks * weft_period_reductions(period) : 1;
+    return period->rotated ? exec->ranks * weft_period_reductions(period) - period->idle : 1;
 }
 
 const struct weft_nn_look *weft_exec_bind_look(struct weft_exec *exec,

@@ -213,6 +213,7 @@ void weft_exec_turn(struct weft_exec *exec)
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
 {
     const struct exec_bound *bound = &exec->bound[i];
+    works = works && !bound->idle;
     for (int32_t w = 0; w < bound->n_waits; w++)
         weft_stream_wait(bound->stream, bound->waits[w]);
     weft_stream_stamp(bound->stream, &exec->records[i].start_ns);

@@ -45,8 +45,8 @@ struct exec_bound {
     struct weft_comm *comm;  /* of the lane; NULL if it is not of the network */
     struct weft_event *done; /* recorded after it; NULL if no other stream waits */
     struct weft_event **waits;
-    bool carried, begins_record;
-    bool updates; /* part of a unit's update */
+    bool carried, begins_record, updates; /* updates: part of a unit's update */
+    bool idle;                            /* this rank has no group in that round */
     union {
         struct {
             const struct weft_nn_call *call; /* FORWARD, BACKWARD */

@@ -149,9 +149,10 @@ struct weft_data_share weft_data_share_of(const struct weft_config *config, int3
 {
     const struct weft_train *train = &config->train;
     const int64_t count = group * train->micro_batch;
+    const bool idle = rank >= config->cluster.ranks - train->idle;
     return (struct weft_data_share){.first = rank * count,
                                     .count = count,
-                                    .rounds = train->grad_accum / group,
+                                    .rounds = train->grad_accum / group - idle,
                                     .stride = config->cluster.ranks * count};
 }
 

@@ -42,8 +42,8 @@ struct weft_data_share {
     int64_t first, count, rounds, stride;
 };
 /* The share of a rank, for rounds of `group` micro-steps. Groups of micro-batches are numbered from
- * round to round, so that any number of ranks that divides a step's groups computes the same ones.
- */
+ * round to round, so that any number of ranks computes the same ones. The last ranks may have no
+ * group in the last round. */
 struct weft_data_share weft_data_share_of(const struct weft_config *config, int32_t rank,
                                           int32_t group);
 /* Fills the samples of a share, in its order. Otherwise as weft_data_fill. */

@@ -82,7 +82,7 @@ static enum weft_status read_piece(void *context, int64_t from, int64_t n, float
 
 static int64_t step_samples(const struct weft_saving *saving)
 {
-    return saving->ranks * saving->train->micro_batch * saving->train->grad_accum;
+    return weft_config_samples(saving->options->config);
 }
 
 /* The device's name unless it is the CPU. */
@@ -295,6 +295,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
                   .micro_steps = saving->train->grad_accum,
                   .group = o->plan->problem->period.group,
                   .ranks = saving->ranks,
+                  .idle = o->plan->problem->period.idle,
                   .bundle = weft_config_bundle(o->config)},
         .origin = &saving->origin,
     };

@@ -19,6 +19,7 @@
 #include "runtime/train/reader.h"
 #include "runtime/train/saving.h"
 #include "runtime/train/schedule.h"
+#include "spec/config_batch.h"
 #include "spec/target.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
@@ -477,8 +478,7 @@ static enum weft_status share_unread(struct run *run, struct weft_error *err)
 
 static int64_t step_tokens(const struct run *run)
 {
-    const struct weft_train *train = run->train;
-    return train->grad_accum * train->micro_batch * train->seq_len * run->ranks;
+    return weft_config_samples(run->options->config) * run->train->seq_len;
 }
 
 static enum weft_status tell_step(struct run *run, const struct weft_step_inputs *inputs,

@@ -1,4 +1,5 @@
 /* The split of train.batch: its micro-batches, and those that a resumed run keeps. */
+#include <stdio.h>
 #include <string.h>
 
 #include "spec/config_batch.h"
@@ -95,4 +96,80 @@ Test(config_batch, a_split_is_opened_with_the_same_batch)
     cr_assert_eq(parse(SMALL_CONFIG, overrides, &config, &err), WEFT_OK, "%s", err.text);
     cr_assert_not(weft_config_open_split(config), "an override names it");
     weft_config_destroy(config);
+}
+
+static struct weft_config *with_groups(const char *batch, const char *ranks, const char *micro)
+{
+    const char *overrides[] = {batch, ranks, micro, "train.group=2", NULL};
+    struct weft_config *config = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(parse(SMALL_CONFIG, overrides, &config, &err), WEFT_OK, "%s", err.text);
+    return config;
+}
+
+/* 7 groups of two micro-batches of 3: the last round has some ranks. */
+Test(config_batch, groups_need_not_divide_by_ranks)
+{
+    static const int64_t shares[][3] = {{1, 14, 0}, {2, 8, 1}, {3, 6, 2},
+                                        {4, 4, 1},  {5, 4, 3}, {7, 2, 0}};
+    for (int i = 0; i < 6; i++) {
+        char ranks[32];
+        snprintf(ranks, sizeof ranks, "cluster.ranks=%d", (int)shares[i][0]);
+        struct weft_config *config = with_groups("train.batch=42", ranks, "train.micro_batch=3");
+        cr_assert_eq(config->train.grad_accum, shares[i][1], "%s", ranks);
+        cr_assert_eq(config->train.idle, shares[i][2], "%s", ranks);
+        cr_assert_eq(weft_config_samples(config), 42, "%s", ranks);
+        weft_config_destroy(config);
+    }
+}
+
+Test(config_batch, open_micro_batches_may_leave_ranks_idle)
+{
+    struct weft_config *config =
+        with_groups("train.batch=12", "cluster.ranks=4", "train.micro_batch=auto");
+    const struct {
+        int64_t micro_batch, micro_steps, idle;
+    } expected[] = {{1, 4, 2}};
+    int64_t found[WEFT_MOST_SPLITS], idle;
+    cr_assert_eq(weft_config_splits(config, found), 1);
+    cr_assert_eq(found[0], expected[0].micro_batch);
+    cr_assert_eq(weft_config_micro_steps(config, found[0], &idle), expected[0].micro_steps);
+    cr_assert_eq(idle, expected[0].idle);
+    weft_config_destroy(config);
+}
+
+Test(config_batch, fewer_groups_than_ranks_are_refused)
+{
+    static const char *const faults[][3] = {
+        {"train.batch=12", "cluster.ranks=5", "start at most 2 ranks, or try a batch of 30"},
+        {"train.batch=14", "cluster.ranks=2", "no whole groups of 2 micro-batches"},
+    };
+    for (int i = 0; i < 2; i++) {
+        const char *overrides[] = {faults[i][0], faults[i][1], "train.micro_batch=3",
+                                   "train.group=2", NULL};
+        struct weft_config *config = NULL;
+        struct weft_error err = {0};
+        cr_assert_eq(parse(SMALL_CONFIG, overrides, &config, &err), WEFT_E_DATA);
+        cr_assert(strstr(err.text, faults[i][2]), "%s", err.text);
+    }
+}
+
+Test(config_batch, any_number_of_ranks_keeps_the_order)
+{
+    const struct weft_order order = {4, 3, 4, 2, 1, 1}; /* 7 groups */
+    static const enum weft_order_kept kept[] = {WEFT_ORDER_KEPT, WEFT_ORDER_KEPT, WEFT_ORDER_KEPT,
+                                                WEFT_ORDER_KEPT, WEFT_ORDER_KEPT, WEFT_ORDER_KEPT,
+                                                WEFT_ORDER_KEPT, WEFT_ORDER_FEWER};
+    for (int ranks = 1; ranks <= 8; ranks++) {
+        struct weft_config *config =
+            with_groups("train.batch=42", "cluster.ranks=1", "train.micro_batch=3");
+        struct weft_error err = {0};
+        enum weft_order_kept found;
+        config->split_given = config->order_given = false; /* as if the file said it */
+        config->cluster.ranks = config->cluster.ranks_per_node = ranks;
+        cr_assert_eq(weft_config_keep_order(config, &order, &found, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(found, kept[ranks - 1], "%d ranks", ranks);
+        cr_assert_eq(weft_config_samples(config), ranks == 8 ? 42 * 8 : 42, "%d ranks", ranks);
+        weft_config_destroy(config);
+    }
 }

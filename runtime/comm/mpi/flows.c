@@ -19,6 +19,7 @@ struct weft_mpi_sum weft_mpi_sum_of(const struct weft_comm *comm, const struct w
     return (struct weft_mpi_sum){
         .sum = {.ranks = comm->ranks,
                 .per_node = comm->ranks_per_node,
+                .idle = (int32_t)job->call.idle,
                 .dtype = job->dtype,
                 .rounded = weft_comm_rounded(job),
                 .to_dtype = job->slice_dtype,

@@ -90,6 +90,15 @@ static struct weft_mpi_flow node_pieces(const struct weft_mpi_levels *levels, in
     };
 }
 
+/* Idle ranks of this node; the last nodes of the world are idle first. */
+static int32_t idle_mates(const struct weft_mpi_levels *levels)
+{
+    const int64_t mates = levels->node.ranks;
+    const int64_t later = (levels->across.ranks - 1 - levels->across.rank) * mates;
+    const int64_t idle = levels->job->call.idle - later;
+    return (int32_t)(idle < 0 ? 0 : idle < mates ? idle : mates);
+}
+
 /* The pieces of this rank's place, of all mates, make the node's partial sums for each node. */
 static void sum_node(const struct weft_mpi_levels *levels, int32_t chunk)
 {
@@ -103,6 +112,7 @@ static void sum_node(const struct weft_mpi_levels *levels, int32_t chunk)
             levels->memory + offset_of(levels, node, levels->node.rank, chunk);
         const struct weft_comm_sum sum = {
             .ranks = levels->node.ranks,
+            .idle = idle_mates(levels),
             .dtype = levels->job->dtype,
             .rounded = WEFT_F32,
             .to_dtype = WEFT_F32,
@@ -126,6 +136,7 @@ static void sum_across(const struct weft_mpi_levels *levels, int32_t chunk)
     operands[levels->across.rank] = areas.partial + levels->across.rank * areas.partial_bytes;
     const struct weft_comm_sum sum = {
         .ranks = levels->across.ranks,
+        .idle = (int32_t)(levels->job->call.idle / levels->node.ranks),
         .dtype = WEFT_F32,
         .rounded = weft_comm_rounded(levels->job),
         .to_dtype = levels->job->slice_dtype,

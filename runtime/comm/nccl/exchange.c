@@ -105,6 +105,7 @@ static void reduce_flat(const struct weft_nccl_shape *shape, const struct weft_c
     struct weft_nccl_step *sum =
         add_step(out, WEFT_NCCL_SUM, WEFT_NCCL_ALL, part->count, block->dtype);
     add_members(sum, shape->ranks, shape->rank);
+    sum->idle = block->idle;
     sum->from = (struct weft_nccl_pieces){in_scratch(0), bytes, 0};
     sum->own.at = in_arena(part->from + shape->rank * part->slice_bytes);
     sum->to.at = in_arena(part->to);
@@ -145,6 +146,10 @@ static void reduce_within(const struct weft_nccl_shape *shape, const struct weft
     struct weft_nccl_step *sum =
         add_step(out, WEFT_NCCL_SUM, WEFT_NCCL_WITHIN, part->count, block->dtype);
     add_members(sum, local, self);
+    const int32_t later = shape->ranks - (shape->rank / local + 1) * local;
+    sum->idle = block->idle <= later          ? 0
+                : block->idle < later + local ? block->idle - later
+                                              : local;
     sum->pieces = nodes_of(shape);
     sum->from = received;
     sum->own =
@@ -170,6 +175,7 @@ static void reduce_across(const struct weft_nccl_shape *shape, const struct weft
     struct weft_nccl_step *sum =
         add_step(out, WEFT_NCCL_SUM, WEFT_NCCL_ACROSS, part->count, WEFT_F32);
     add_members(sum, nodes, self);
+    sum->idle = block->idle / shape->ranks_per_node;
     sum->from = exchange->to;
     sum->own.at = own;
     const bool rounds = block->dtype != WEFT_F32 && !block->partial;

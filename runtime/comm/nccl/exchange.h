@@ -44,6 +44,7 @@ struct weft_nccl_step {
     enum weft_nccl_step_kind kind;
     enum weft_nccl_level level;
     int32_t members, self; /* of the level; for SUM the operands, and the one at `own` */
+    int32_t idle;          /* SUM: members, the last ones, that are left out */
     int32_t pieces;
     int64_t elements; /* of a piece */
     enum weft_dtype dtype;

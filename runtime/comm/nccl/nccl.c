@@ -286,6 +286,7 @@ static enum weft_status issue_step(struct nccl_comm *c, const struct weft_nccl_s
                                       .ranks = step->members,
                                       .per_node =
                                           step->level == WEFT_NCCL_ALL ? c->comm.ranks_per_node : 0,
+                                      .idle = step->idle,
                                       .own = step->self,
                                       .n = step->elements,
                                       .stride_bytes = step->from.stride,

@@ -86,6 +86,7 @@ struct weft_cuda_sum {
     enum weft_dtype to_dtype; /* otherwise rounds to dtype, then writes this: dtype or f32 */
     void *to;                 /* may be a rank's elements */
     int32_t per_node;         /* ranks of a node, which divide ranks; 0: all */
+    int32_t idle;             /* ranks, the last ones, that are left out; not all */
 };
 int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *stream);
 

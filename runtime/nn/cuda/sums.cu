@@ -17,10 +17,11 @@ struct sum_op {
         const {return (rank == own ? own_from : (const T *)(from + rank * stride_bytes)) + i;}
 template <int N> GPU void of_node(int32_t first, int64_t i, float (&sum)[N]) const
 {
+    const int32_t end = first + per_node < ranks ? first + per_node : ranks;
     float x[N];
     load<N>(of_rank(first, i), sum);
 #pragma unroll 4
-    for (int32_t rank = first + 1; rank < first + per_node; rank++) {
+    for (int32_t rank = first + 1; rank < end; rank++) {
         load<N>(of_rank(rank, i), x);
 #pragma unroll
         for (int j = 0; j < N; j++) {
@@ -73,7 +74,7 @@ static int sum_as(const struct weft_cuda_sum *s, cudaStream_t stream)
     const sum_op<T, U, KIND> op = {(const unsigned char *)s->from,
                                    s->own >= 0 ? (const T *)s->own_from : NULL,
                                    s->stride_bytes,
-                                   s->ranks,
+                                   s->ranks - s->idle,
                                    ranks_at_once(s, KIND == SUM_ADDED),
                                    s->own,
                                    (U *)s->to};

@@ -9,10 +9,11 @@ static void expect_sum(const struct weft_cuda_sum *s, const void *before)
         const bool has_nodes = s->per_node > 1 && s->per_node < s->ranks;
         const int32_t per_node = has_nodes ? s->per_node : 1;
         float sum = s->adds ? element_at(WEFT_F32, before, i) : -0.0f, of_node = -0.0f;
-        for (int32_t rank = 0; rank < s->ranks; rank++) {
+        const int32_t ranks = s->ranks - s->idle;
+        for (int32_t rank = 0; rank < ranks; rank++) {
             const char *from = (const char *)s->from + rank * s->stride_bytes;
             of_node += element_at(s->dtype, rank == s->own ? s->own_from : from, i);
-            if ((rank + 1) % per_node != 0) continue;
+            if ((rank + 1) % per_node != 0 && rank + 1 < ranks) continue;
             sum += of_node;
             of_node = -0.0f;
         }
@@ -27,7 +28,7 @@ static void expect_sum(const struct weft_cuda_sum *s, const void *before)
 }
 
 static void sum_ranks(enum weft_dtype dtype, int32_t ranks, int32_t per_node, int64_t n,
-                      int64_t shift)
+                      int64_t shift, int32_t idle = 0)
 {
     enum { KINDS = 4 };
     for (int kind = 0; kind < KINDS; kind++) {
@@ -53,7 +54,8 @@ static void sum_ranks(enum weft_dtype dtype, int32_t ranks, int32_t per_node, in
                                           adds,
                                           to_dtype,
                                           to.data,
-                                          per_node};
+                                          per_node,
+                                          idle};
         emu_expect(weft_cuda_sum_ranks(&sum, NULL) == 0, "launched");
         expect_sum(&sum, before.data());
     }
@@ -69,6 +71,8 @@ static void sums_over_ranks_are_in_their_order(void)
             sum_ranks(dtype, 4, 2, n, emu_below(2) * emu_below(9));
             sum_ranks(dtype, 6, 3, n, emu_below(2) * emu_below(9));
             sum_ranks(dtype, 3, 1, n, emu_below(2) * emu_below(9));
+            sum_ranks(dtype, 8, 0, n, 0, (int32_t)(1 + emu_below(7)));
+            sum_ranks(dtype, 6, 2, n, 0, (int32_t)(1 + emu_below(5)));
         }
     }
 }
@@ -83,8 +87,8 @@ static void a_sum_may_take_the_place_of_an_operand(void)
     for (int i = 0; i < N; i++) {
         wanted[(size_t)i] = (x[i] + x[N + i]) + x[2 * N + i];
     }
-    const struct weft_cuda_sum sum = {WEFT_F32, RANKS, -1,    N,        N * 4,      x.data,
-                                      NULL,     false, false, WEFT_F32, x.data + N, 0};
+    const struct weft_cuda_sum sum = {WEFT_F32, RANKS, -1,       N,          N * 4, x.data, NULL,
+                                      false,    false, WEFT_F32, x.data + N, 0,     0};
     weft_cuda_sum_ranks(&sum, NULL);
     emu_same_bits("in place", N, x.data + N, wanted.data());
 }

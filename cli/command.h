@@ -42,6 +42,8 @@ struct weft_cli {
     const struct weft_kinds *kinds;      /* kinds of these files; NULL without --layers */
     const char *output;                  /* -o */
     int64_t ranks;                       /* -n, --ranks; 0: not given */
+    int64_t last_ranks;                  /* of plan: --ranks FIRST..LAST; 0: one number */
+    const char *elastic;                 /* --elastic MIN:MAX */
     bool json, quiet, verbose;
     enum weft_progress_choice progress_choice; /* --progress */
     bool progress_given;                       /* --progress also counts with --quiet */

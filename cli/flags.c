@@ -50,6 +50,9 @@ const struct weft_flag weft_flags[] = {
      "Hugging Face's config.json, or its folder, instead of CONFIG: 1 x 2048 tokens a rank, bf16, "
      "AdamW; --set "
      "changes that"},
+    {"--elastic", NULL, WEFT_FLAG_TEXT, false, AT(elastic), NULL, "MIN:MAX",
+     "if a rank dies, start again from the last checkpoint with as many ranks, and with fewer if "
+     "that fails too"},
     {"--plan", NULL, WEFT_FLAG_TEXT, false, AT(plan), NULL, "FILE",
      "the plan to run, instead of making one"},
     {"--start", NULL, WEFT_FLAG_TEXT, false, AT(start), NULL, "FILE",

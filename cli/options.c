@@ -38,13 +38,25 @@ static enum weft_status keep_setting(struct weft_cli *cli, const char *flag, con
     return WEFT_OK;
 }
 
-static enum weft_status parse_ranks(const char *value, int64_t *ranks, struct weft_error *err)
+enum { MOST_RANKS = 65536 };
+
+/* Reads "4", or of `weft plan` "4..8" too. */
+static enum weft_status parse_ranks(const char *value, struct weft_cli *cli, struct weft_error *err)
 {
+    const bool plans = strcmp(cli->verb, "plan") == 0;
     char *end;
-    long long n = strtoll(value, &end, 10);
-    if (*value == '\0' || *end != '\0' || n < 1 || n > 65536)
-        return weft_fail(err, WEFT_E_USAGE, "-n %s: ranks are a number from 1 to 65536", value);
-    *ranks = n;
+    long long first = strtoll(value, &end, 10), last = 0;
+    bool right = *value != '\0' && first >= 1 && first <= MOST_RANKS;
+    if (right && plans && strncmp(end, "..", 2) == 0) {
+        const char *second = end + 2;
+        last = strtoll(second, &end, 10);
+        right = *second != '\0' && last >= first && last <= MOST_RANKS;
+    }
+    if (!right || *end != '\0')
+        return weft_fail(err, WEFT_E_USAGE, "-n %s: ranks are a number from 1 to %d%s", value,
+                         MOST_RANKS, plans ? ", or two such as 4..8" : "");
+    cli->ranks = first;
+    cli->last_ranks = last;
     return WEFT_OK;
 }
 
@@ -80,7 +92,7 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct weft_flag 
         *(const char **)target = value ? value : "";
         return WEFT_OK;
     case WEFT_FLAG_RANKS:
-        return parse_ranks(value, (int64_t *)target, err);
+        return parse_ranks(value, cli, err);
     case WEFT_FLAG_SET:
         if (!strchr(value, '='))
             return weft_fail(err, WEFT_E_USAGE, "--set %s: write --set path.key=value", value);

@@ -189,15 +189,37 @@ static void name_file(const struct weft_resumption *from, const char *name, stru
     weft_text_addf(out, "%s/%s", from->directory, name);
 }
 
-enum weft_status weft_resume_profile(const struct weft_resumption *from, struct weft_profile **out,
-                                     struct weft_error *err)
+enum { NAME_BYTES = 64 };
+
+/* Writes the name of a file of `weft plan --ranks`: "plans/6.json". */
+static const char *planned_name(int64_t ranks, const char *kind, char out[NAME_BYTES])
 {
+    snprintf(out, NAME_BYTES, "plans/%lld%s.json", (long long)ranks, kind);
+    return out;
+}
+
+/* Whether the run's directory has a plan, and measured times, of so many ranks. */
+static bool has_file(const struct weft_resumption *from, int64_t ranks, const char *kind)
+{
+    char name[NAME_BYTES];
+    struct weft_text path;
+    name_file(from, planned_name(ranks, kind, name), &path);
+    const bool is_there = weft_text_ok(&path) && access(weft_text_chars(&path), R_OK) == 0;
+    weft_text_finish(&path);
+    return is_there;
+}
+
+enum weft_status weft_resume_profile(const struct weft_resumption *from, int64_t ranks,
+                                     struct weft_profile **out, struct weft_error *err)
+{
+    char name[NAME_BYTES];
     struct weft_text path;
     char *bytes = NULL;
     size_t length = 0;
     struct weft_error why = {0};
-    if (!from->own || !from->same_times) return WEFT_OK;
-    name_file(from, "profile.json", &path);
+    if (!from->own || (!from->same_times && !has_file(from, ranks, ".profile"))) return WEFT_OK;
+    name_file(from, from->same_times ? "profile.json" : planned_name(ranks, ".profile", name),
+              &path);
     enum weft_status status =
         weft_text_ok(&path)
             ? weft_file_read(weft_text_chars(&path), MOST_PROFILE_BYTES, &bytes, &length, &why)
@@ -212,12 +234,12 @@ enum weft_status weft_resume_profile(const struct weft_resumption *from, struct 
 
 /* Loads the run's plan. Logs a plan that is missing or does not fit, and returns WEFT_E_DATA. Other
  * errors end the run. */
-static enum weft_status load_plan(const struct weft_resumption *from, struct weft_session *session,
-                                  struct weft_error *err)
+static enum weft_status load_plan(const struct weft_resumption *from, const char *name,
+                                  struct weft_session *session, struct weft_error *err)
 {
     struct weft_text path;
     struct weft_error why = {0};
-    name_file(from, "plan.json", &path);
+    name_file(from, name, &path);
     enum weft_status status = weft_text_ok(&path)
                                   ? weft_session_load(session, weft_text_chars(&path), &why)
                                   : weft_fail_memory(&why, "a path");
@@ -235,8 +257,12 @@ enum weft_status weft_resume_plan(const struct weft_resumption *from, struct wef
                                   struct weft_error *err)
 {
     enum weft_status status = WEFT_E_DATA;
+    const int64_t ranks = session->config->cluster.ranks;
+    char name[NAME_BYTES];
     if (from->own && from->same_plan)
-        status = load_plan(from, session, err);
+        status = load_plan(from, "plan.json", session, err);
+    else if (from->own && has_file(from, ranks, ""))
+        status = load_plan(from, planned_name(ranks, "", name), session, err);
     else if (from->own)
         weft_log(WEFT_LOG_INFO, "%s/plan.json: is planned again, for other settings",
                  from->directory);

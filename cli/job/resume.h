@@ -34,10 +34,10 @@ WEFT_MUST_USE enum weft_status weft_resume_tell(struct weft_resumption *from,
                                                 const struct weft_config *config,
                                                 struct weft_error *err);
 
-/* Reads the run's own profile, for weft_session_stage. *out stays NULL if there is none or it does
- * not fit. */
+/* Reads the run's own profile, for weft_session_stage, or that of plans/M.json for this number of
+ * ranks. *out stays NULL if there is none or it does not fit. */
 WEFT_MUST_USE enum weft_status weft_resume_profile(const struct weft_resumption *from,
-                                                   struct weft_profile **out,
+                                                   int64_t ranks, struct weft_profile **out,
                                                    struct weft_error *err);
 
 /* Plans only the split and rounds of the checkpoint, as far as the config leaves them open. With
@@ -47,8 +47,8 @@ WEFT_MUST_USE enum weft_status weft_resume_keep_split(const struct weft_manifest
                                                       struct weft_config *config,
                                                       struct weft_error *err);
 
-/* After staging: loads the run's own plan if it still fits. Otherwise plans anew and logs the
- * reason. */
+/* After staging: loads the run's own plan if it still fits, or plans/M.json of the directory for M
+ * ranks. Otherwise plans anew and logs the reason. */
 WEFT_MUST_USE enum weft_status weft_resume_plan(const struct weft_resumption *from,
                                                 struct weft_session *session,
                                                 struct weft_error *err);

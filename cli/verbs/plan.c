@@ -4,6 +4,7 @@
 #include "base/json/json.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/study/rank_plans.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/session.h"
@@ -103,6 +104,7 @@ static enum weft_status run_plan(const struct weft_cli *given, struct weft_error
     struct weft_session session = {0};
     struct weft_text file, out;
     WEFT_TRY(weft_cli_make_config(given, cli, err));
+    if (cli->last_ranks > 0) return weft_rank_plans_run(cli, stage_session, err);
     weft_text_init(&file);
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
@@ -133,6 +135,10 @@ const struct weft_command weft_command_plan = {
         "wherever and whenever; a unit is about a nanosecond. --time-limit is an alarm, if given,\n"
         "next to it, and says when it rang.\n"
         "With --start, ilp is never slower than that plan, where it fits.\n"
+        "--ranks 4..8 plans each number of ranks for the batch of the config's own ranks: a "
+        "table,\n"
+        "and with -o DIR the plans DIR/plans/4.json to 8.json. If DIR is a run's directory,\n"
+        "`weft train --resume --run DIR -n 6` takes the plan of 6 ranks.\n"
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"
         "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"
         "plan.profile.json. Give it with --profile to commands that read the plan. --hf\n"

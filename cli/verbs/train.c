@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/job/elastic.h"
 #include "cli/job/hosts.h"
 #include "cli/job/job.h"
 #include "cli/job/rank.h"
@@ -26,7 +27,9 @@
 #include "report/away.h"
 #include "report/plan_report.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/directory.h"
 #include "runtime/train/evaluation.h"
+#include "spec/config_batch.h"
 
 static struct weft_stop stop;
 /* Set when ranks start: from then on a single signal does not end the launcher. */
@@ -76,7 +79,7 @@ static enum weft_status stage_session(const struct weft_cli *cli,
                                       struct weft_session *session, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
-    WEFT_TRY(weft_resume_profile(from, &profile, err));
+    WEFT_TRY(weft_resume_profile(from, session->config->cluster.ranks, &profile, err));
     bool measures = profile == NULL && weft_session_must_measure(session);
     if (measures && cli->plan) return weft_cli_refuse_plan(cli->plan, from->config, err);
     if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
@@ -190,11 +193,11 @@ static enum weft_status fail_ended(const struct weft_error *why, const struct we
 }
 
 static enum weft_status train_session(const struct weft_cli *cli, struct weft_session *session,
-                                      const struct weft_run_directory *run, struct weft_error *err)
+                                      const struct weft_run_directory *run,
+                                      struct weft_job_reach *reach, struct weft_error *err)
 {
     const char *directory = run->path;
     char metrics[WEFT_METRICS_PATH_BYTES];
-    struct weft_job_reach reach = {0};
     struct weft_error why = {0};
     struct weft_job job = {
         .kind = WEFT_JOB_TRAIN,
@@ -214,7 +217,7 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
         .kept_fd = run->lock_fd,
         .watch = cli->watch,
         .stop = &stop,
-        .reach = &reach,
+        .reach = reach,
     };
     struct weft_text text, out;
     struct weft_train_result result = {0};
@@ -241,7 +244,7 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     weft_text_finish(&out);
     /* The same signal may have ended the summary's reader, so the stop is reported first. */
     if (left && result.stopped) return fail_stopped(&result, session->config, directory, err);
-    if (status == WEFT_E_STOPPED) return fail_ended(&why, &reach, session->config, directory, err);
+    if (status == WEFT_E_STOPPED) return fail_ended(&why, reach, session->config, directory, err);
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
@@ -291,6 +294,7 @@ static enum weft_status check_training(const struct weft_resumption *from,
 /* Makes all checks that need no measurement and no files of the run. */
 static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resumption *from,
                                     const struct weft_run_request *request,
+                                    const struct weft_elastic *elastic,
                                     struct weft_session *session, bool *finished,
                                     struct weft_error *err)
 {
@@ -298,6 +302,11 @@ static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resu
     struct weft_manifest_split split;
     WEFT_TRY(weft_run_directory_check(request, session->config, finished, &split, err));
     if (*finished) return WEFT_OK;
+    /* Without a checkpoint the batch is that of the first start, as the user asked for it. */
+    if (split.micro_batch == 0 && elastic->starts > 0) {
+        split = elastic->split;
+        session->config->split_given = session->config->order_given = false;
+    }
     WEFT_TRY(weft_resume_keep_split(&split, session->config, err));
     WEFT_TRY(check_training(from, session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
@@ -333,14 +342,16 @@ static enum weft_status decide_plan(const struct weft_cli *cli, const struct wef
     return status;
 }
 
-static enum weft_status has_checkpoint(const char *run_directory, bool *out, struct weft_error *err)
+/* Writes the step of the run's latest checkpoint; 0: there is none. */
+static enum weft_status find_saved(const char *run_directory, int64_t *step, struct weft_error *err)
 {
     struct weft_text checkpoints;
     char *latest = NULL;
+    *step = 0;
     weft_text_init(&checkpoints);
     weft_text_addf(&checkpoints, "%s/checkpoints", run_directory);
     enum weft_status status = weft_checkpoint_latest(weft_text_chars(&checkpoints), &latest, err);
-    *out = latest != NULL;
+    if (latest != NULL) weft_checkpoint_step_of(latest, step);
     free(latest);
     weft_text_finish(&checkpoints);
     return status;
@@ -362,15 +373,16 @@ static enum weft_status tell_finished(const struct weft_cli *cli,
         status = weft_file_read(weft_text_chars(&path), most_bytes, &bytes, &length, err);
         weft_text_append(&out, bytes, length);
     } else {
-        bool is_saved = false;
-        status = has_checkpoint(cli->run_directory, &is_saved, err);
+        int64_t saved = 0;
+        status = find_saved(cli->run_directory, &saved, err);
         weft_text_addf(&out,
                        "steps     all %lld were done before: nothing to do, and no file is "
                        "touched (%s)\nrun       %s\n",
                        (long long)session->config->train.steps,
-                       is_saved ? "for more, raise train.steps"
-                                : "nothing is saved to go on from: for more steps, train anew with "
-                                  "another --run",
+                       saved > 0
+                           ? "for more, raise train.steps"
+                           : "nothing is saved to go on from: for more steps, train anew with "
+                             "another --run",
                        cli->run_directory);
     }
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
@@ -380,12 +392,27 @@ static enum weft_status tell_finished(const struct weft_cli *cli,
     return status;
 }
 
+static void begin_elastic(const struct weft_session *session, struct weft_elastic *elastic)
+{
+    const struct weft_config *config = session->config;
+    const struct weft_period_rule *rule = &session->plan->problem->period;
+    const struct weft_manifest_split split = {.micro_batch = config->train.micro_batch,
+                                              .micro_steps = rule->n_micro,
+                                              .group = rule->group,
+                                              .ranks = config->cluster.ranks,
+                                              .idle = rule->idle,
+                                              .bundle = weft_config_bundle(config)};
+    weft_elastic_begin(elastic, session->plan->prediction.step_ns, &split);
+}
+
 static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_resumption *from,
                                   const struct weft_run_request *request,
-                                  struct weft_session *session, struct weft_error *err)
+                                  struct weft_session *session, struct weft_elastic *elastic,
+                                  struct weft_job_reach *reach, struct weft_error *err)
 {
     struct weft_run_directory directory = {.lock_fd = -1};
     enum weft_status status = decide_plan(cli, from, session, err);
+    if (status == WEFT_OK) begin_elastic(session, elastic);
     if (status == WEFT_OK)
         status = weft_run_directory_open(request, session->config, &directory, err);
     if (status == WEFT_OK && directory.finished)
@@ -393,12 +420,13 @@ static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_
     else if (status == WEFT_OK)
         status = weft_run_directory_record(&directory, session, err);
     if (status == WEFT_OK && !directory.finished)
-        status = train_session(cli, session, &directory, err);
+        status = train_session(cli, session, &directory, reach, err);
     weft_run_directory_close(&directory);
     return status;
 }
 
-static enum weft_status train_run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status start_once(const struct weft_cli *cli, struct weft_elastic *elastic,
+                                   struct weft_job_reach *reach, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_resumption from;
@@ -412,12 +440,57 @@ static enum weft_status train_run(const struct weft_cli *cli, struct weft_error 
         .config = from.config,
     };
     weft_stop_handle(stop_without_ranks, false);
-    enum weft_status status = prepare_run(cli, &from, &request, &session, &finished, err);
+    enum weft_status status = prepare_run(cli, &from, &request, elastic, &session, &finished, err);
     if (status == WEFT_OK)
         status = finished ? tell_finished(cli, &session, err)
-                          : run_steps(cli, &from, &request, &session, err);
+                          : run_steps(cli, &from, &request, &session, elastic, reach, err);
     weft_session_close(&session);
     return status;
+}
+
+/* A run with a checkpoint goes on with its own config, which has all flags of the first start. */
+static void prepare_start(const struct weft_elastic *elastic, struct weft_cli *cli)
+{
+    cli->ranks = elastic->ranks;
+    if (cli->resume == NULL) cli->resume = "if-any";
+    if (elastic->saved_step == 0) return;
+    cli->resume = "";
+    cli->n_operands = cli->n_overrides = 0;
+    cli->model = cli->hf = cli->profile = cli->plan = cli->from = NULL;
+}
+
+/* Starts the run again as long as it may go on; returns the status of the last start. */
+static enum weft_status start_elastic(struct weft_cli *cli, struct weft_elastic *elastic,
+                                      struct weft_error *err)
+{
+    struct weft_job_reach reach = {0};
+    int64_t saved_step = 0;
+    enum weft_status status = start_once(cli, elastic, &reach, err);
+    while (status != WEFT_OK && find_saved(cli->run_directory, &saved_step, NULL) == WEFT_OK &&
+           weft_elastic_goes_on(elastic, err, reach.steps_done, saved_step)) {
+        ranks_ran = 0;
+        *err = (struct weft_error){0};
+        reach = (struct weft_job_reach){0};
+        prepare_start(elastic, cli);
+        status = start_once(cli, elastic, &reach, err);
+    }
+    return status;
+}
+
+static enum weft_status train_run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_elastic elastic;
+    struct weft_job_reach reach = {0};
+    struct weft_error why = {0};
+    WEFT_TRY(weft_elastic_read(cli, &elastic, err));
+    if (elastic.most == 0) return start_once(cli, &elastic, &reach, err);
+    struct weft_cli *again = malloc(sizeof *again);
+    if (again == NULL) return weft_fail_memory(err, "an elastic run");
+    *again = *cli;
+    again->ranks = elastic.ranks;
+    const enum weft_status status = start_elastic(again, &elastic, &why);
+    free(again);
+    return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
 static enum weft_status run_train(const struct weft_cli *cli, struct weft_error *err)
@@ -444,7 +517,9 @@ const struct weft_command weft_command_train = {
         "else of it: step 0, moments of 0, the data's beginning. Frozen layers, optimizer,\n"
         "precision and ranks may differ; names and shapes of all tensors may not. With\n"
         "--resume=if-any it counts until the run has a checkpoint.\n"
-        "A rank that dies ends the job within 2 s with exit 69.\n"
+        "A rank that dies ends the job within 2 s with exit 69. With --elastic MIN:MAX the run\n"
+        "starts again from its last checkpoint: with as many ranks, and with fewer only if that\n"
+        "fails before it has saved a step. The groups of a step keep its bits (train.group).\n"
         "SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP, to the launcher or to ranks, stop "
         "it\n"
         "after the step with a checkpoint and exit 75. Further signals are the same request; "
@@ -457,7 +532,7 @@ const struct weft_command weft_command_train = {
         "--set --model --cluster --layers --ranks --seed --memory-limit --planner --work-limit "
         "--time-limit --gap "
         "--profile --plan --run "
-        "--resume --from --clock --poison --trace",
+        "--resume --from --elastic --clock --poison --trace",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

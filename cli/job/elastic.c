@@ -1,0 +1,112 @@
+#include "cli/job/elastic.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/machine/cores.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/job/hosts.h"
+
+static enum weft_status check_numbers(const struct weft_cli *cli,
+                                      const struct weft_elastic *elastic, struct weft_error *err)
+{
+    const int32_t cores = weft_cores();
+    if (cli->ranks > 0 && (cli->ranks < elastic->least || cli->ranks > elastic->most))
+        return weft_fail(err, WEFT_E_USAGE, "--elastic %s: -n %" PRId64 " is not between these",
+                         cli->elastic, cli->ranks);
+    if (elastic->most > cores)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--elastic %s: this process may use %d core%s, and each rank needs one: "
+                         "at most --elastic %d:%d",
+                         cli->elastic, (int)cores, cores == 1 ? "" : "s",
+                         (int)(elastic->least < cores ? elastic->least : cores), (int)cores);
+    return WEFT_OK;
+}
+
+enum weft_status weft_elastic_read(const struct weft_cli *cli, struct weft_elastic *out,
+                                   struct weft_error *err)
+{
+    struct weft_elastic elastic = {0};
+    char more;
+    *out = elastic;
+    if (cli->elastic == NULL) return WEFT_OK;
+    if (sscanf(cli->elastic, "%5" SCNd64 ":%5" SCNd64 "%c", &elastic.least, &elastic.most, &more) !=
+            2 ||
+        elastic.least < 1 || elastic.most < elastic.least)
+        return weft_fail(
+            err, WEFT_E_USAGE,
+            "--elastic %s: give the least and the largest number of ranks, such as 2:4",
+            cli->elastic);
+    if (weft_hosts_are_ours())
+        return weft_fail(
+            err, WEFT_E_USAGE,
+            "--elastic: is for local ranks, and another launcher started these; "
+            "examples/slurm/elastic.sh starts a job again on the nodes that there are");
+    if (cli->run_directory == NULL)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--elastic: goes on from checkpoints of a run: give --run DIR");
+    WEFT_TRY(check_numbers(cli, &elastic, err));
+    elastic.ranks = cli->ranks > 0 ? cli->ranks : elastic.most;
+    *out = elastic;
+    return WEFT_OK;
+}
+
+/* "steps 7 to 9 are done again". */
+static void add_lost(const struct weft_elastic *elastic, struct weft_text *out)
+{
+    const int64_t first = elastic->saved_step + 1, last = elastic->lost_step;
+    if (last < first)
+        weft_text_add(out, "no step is lost");
+    else if (last == first)
+        weft_text_addf(out, "step %" PRId64 " is lost and done again", last);
+    else
+        weft_text_addf(out, "steps %" PRId64 " to %" PRId64 " are lost and done again", first,
+                       last);
+}
+
+void weft_elastic_begin(struct weft_elastic *elastic, int64_t step_ns,
+                        const struct weft_manifest_split *split)
+{
+    struct weft_text text;
+    char now[WEFT_UNITS_TEXT_BYTES], before[WEFT_UNITS_TEXT_BYTES];
+    if (elastic->most == 0) return;
+    if (elastic->starts++ == 0) elastic->split = *split;
+    weft_text_init(&text);
+    if (elastic->before_ranks > 0) {
+        add_lost(elastic, &text);
+        const double slower =
+            elastic->step_ns > 0 ? 100.0 * (double)step_ns / (double)elastic->step_ns - 100 : 0;
+        weft_log(WEFT_LOG_WARNING,
+                 "%" PRId64 " of %" PRId64 " ranks go on after step %" PRId64
+                 ": %s; a step is predicted to take %s, and was to take %s before (%+.0f %%)",
+                 elastic->ranks, elastic->before_ranks, elastic->saved_step, weft_text_chars(&text),
+                 weft_units_show_ns(step_ns, now), weft_units_show_ns(elastic->step_ns, before),
+                 slower);
+    }
+    weft_text_finish(&text);
+    elastic->step_ns = step_ns;
+    elastic->before_ranks = elastic->ranks;
+}
+
+bool weft_elastic_goes_on(struct weft_elastic *elastic, const struct weft_error *why,
+                          int64_t steps_done, int64_t saved_step)
+{
+    if (elastic->most == 0 || (why->status != WEFT_E_LOST && why->status != WEFT_E_HANG))
+        return false;
+    elastic->tries++;
+    if (saved_step > elastic->saved_step) {
+        elastic->saved_step = saved_step;
+        elastic->tries = 1;
+    }
+    elastic->lost_step = steps_done;
+    if (elastic->tries > 1) {
+        if (elastic->ranks == elastic->least) return false;
+        elastic->ranks--;
+        elastic->tries = 0;
+    }
+    weft_log(WEFT_LOG_WARNING, "%s. Starting again with %" PRId64 " rank%s", why->text,
+             elastic->ranks, elastic->ranks == 1 ? "" : "s");
+    return true;
+}

@@ -1,0 +1,41 @@
+/* An elastic run goes on if ranks die: with the same number of ranks from the last checkpoint, and
+ * with fewer only if that start fails too. A start fails if ranks die before it saves a step. */
+#ifndef WEFT_CLI_JOB_ELASTIC_H
+#define WEFT_CLI_JOB_ELASTIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "cli/command.h"
+#include "runtime/checkpoint/manifest.h"
+
+struct weft_elastic {
+    int64_t least, most;              /* ranks; 0, 0: the run is not elastic */
+    int64_t ranks;                    /* of this start */
+    int64_t starts;                   /* begun so far */
+    int64_t tries;                    /* failed starts of so many ranks since a step was saved */
+    int64_t saved_step;               /* last step that any start saved; 0: none */
+    int64_t lost_step;                /* last step that the start before did; 0: none */
+    int64_t before_ranks;             /* of the start before */
+    int64_t step_ns;                  /* predicted, of the start before */
+    struct weft_manifest_split split; /* of the first start; zero before it is planned */
+};
+
+/* Reads --elastic MIN:MAX. A run begins with MAX ranks, or with -n between them. WEFT_E_USAGE for
+ * other text, without --run, under an MPI launcher or for more ranks than this process has cores.
+ */
+WEFT_MUST_USE enum weft_status weft_elastic_read(const struct weft_cli *cli,
+                                                 struct weft_elastic *out, struct weft_error *err);
+
+/* Called after each plan. From the second start on it tells in a line which steps are done again,
+ * and how much longer a step is predicted to take. */
+void weft_elastic_begin(struct weft_elastic *elastic, int64_t step_ns,
+                        const struct weft_manifest_split *split);
+
+/* Called after a start, with its last step and the step of the run's last checkpoint. True if ranks
+ * died and the run goes on, with elastic->ranks; tells why. */
+bool weft_elastic_goes_on(struct weft_elastic *elastic, const struct weft_error *why,
+                          int64_t steps_done, int64_t saved_step);
+
+#endif

@@ -1,0 +1,244 @@
+/* weft plan --ranks FIRST..LAST: a plan for each number of ranks, of the same batch. */
+#include "cli/study/rank_plans.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/json/json.h"
+#include "base/units.h"
+#include "cli/terminal.h"
+#include "report/table.h"
+#include "spec/config_batch.h"
+#include "spec/target.h"
+
+enum { MOST_PLANS = 64, REASON_BYTES = 256 };
+
+/* A number of ranks and its plan. */
+struct row {
+    int64_t ranks, idle, samples, tokens;
+    int64_t step_ns, bound_ns, bytes; /* 0: no plan */
+    char reason[REASON_BYTES];        /* of no plan */
+};
+
+/* The order of sums that the config begins with on its own ranks; micro_batch 0: left open, or not
+ * for any number of ranks. */
+static struct weft_order first_order(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    const bool fixed = train->delay > 0 || train->every > 0 || train->asked.micro_batch == 0 ||
+                       weft_config_target(config)->is_foreign;
+    const int64_t group = train->group > 0                            ? train->group
+                          : train->cadence == WEFT_CADENCE_MICRO_STEP ? 1
+                                                                      : train->grad_accum;
+    return (struct weft_order){.ranks = config->cluster.ranks,
+                               .micro_batch = fixed ? 0 : train->micro_batch,
+                               .micro_steps = train->grad_accum,
+                               .group = group,
+                               .idle = train->idle,
+                               .bundle = weft_config_bundle(config)};
+}
+
+/* Gives the config the batch of the first order. */
+static enum weft_status share_batch(const struct weft_order *order, struct weft_config *config,
+                                    struct weft_error *err)
+{
+    enum weft_order_kept kept;
+    if (order->micro_batch == 0 || config->cluster.ranks == order->ranks) return WEFT_OK;
+    config->split_given = config->order_given = false;
+    WEFT_TRY(weft_config_keep_order(config, order, &kept, err));
+    if (kept == WEFT_ORDER_KEPT) return WEFT_OK;
+    if (weft_order_groups(order) < config->cluster.ranks)
+        return weft_fail(err, WEFT_E_DATA,
+                         "a step has %" PRId64 " groups of micro-batches (train.group)",
+                         weft_order_groups(order));
+    return weft_fail(err, WEFT_E_DATA, "these ranks cannot keep the order of sums");
+}
+
+static enum weft_status plan_row(const struct weft_cli *cli, weft_stage_fn *stage,
+                                 const struct weft_order *order, struct row *row,
+                                 struct weft_error *err)
+{
+    struct weft_session session = {0};
+    struct weft_text file;
+    weft_text_init(&file);
+    enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
+    if (status == WEFT_OK) status = share_batch(order, session.config, err);
+    if (status == WEFT_OK) status = stage(cli, &session, err);
+    if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
+    if (status == WEFT_OK && cli->output != NULL) {
+        weft_plan_write(session.plan, &file);
+        status = weft_text_ok(&file)
+                     ? weft_file_write(cli->output, weft_text_chars(&file), file.length, err)
+                     : weft_fail_memory(err, "a plan");
+    }
+    if (status == WEFT_OK) {
+        row->step_ns = session.plan->prediction.step_ns;
+        row->bytes = session.plan->prediction.total_bytes;
+        row->bound_ns = weft_plan_least_bound_ns(session.plan);
+        row->idle = session.plan->problem->period.idle;
+        row->samples = weft_config_samples(session.config);
+        row->tokens = row->samples * session.config->train.seq_len;
+    }
+    weft_text_finish(&file);
+    weft_session_close(&session);
+    return status;
+}
+
+/* A number without a plan is a row of the table with the reason. Other failures end the verb. */
+static bool is_row(enum weft_status status)
+{
+    return status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA || status == WEFT_E_USAGE;
+}
+
+static double rate_of(const struct row *row)
+{
+    return row->step_ns > 0 ? (double)row->tokens / ((double)row->step_ns * 1e-9) : 0;
+}
+
+static void show_rows(const struct row *rows, int32_t n, struct weft_text *out)
+{
+    struct weft_table table;
+    char text[WEFT_UNITS_TEXT_BYTES];
+    weft_table_init(&table, "rrrrrrw");
+    static const char *const heads[] = {"ranks", "step", "tokens/s", "memory", "bound", "gap", ""};
+    for (int i = 0; i < 7; i++)
+        weft_table_cell(&table, "%s", heads[i]);
+    for (int32_t i = 0; i < n; i++) {
+        const struct row *row = &rows[i];
+        weft_table_cell(&table, "%" PRId64, row->ranks);
+        if (row->step_ns == 0) {
+            for (int k = 0; k < 5; k++)
+                weft_table_cell(&table, "-");
+            weft_table_cell(&table, "%s", row->reason);
+            continue;
+        }
+        weft_table_cell(&table, "%s", weft_units_show_ns(row->step_ns, text));
+        weft_table_cell(&table, "%.0f", rate_of(row));
+        weft_table_cell(&table, "%s", weft_units_show_bytes(row->bytes, text));
+        weft_table_cell(&table, "%s", weft_units_show_ns(row->bound_ns, text));
+        weft_table_cell(&table, "%.3f %%",
+                        100.0 * (double)(row->step_ns - row->bound_ns) /
+                            (double)(row->bound_ns > 0 ? row->bound_ns : 1));
+        if (row->idle > 0)
+            weft_table_cell(&table, "%" PRId64 " idle in the last round", row->idle);
+        else
+            weft_table_cell(&table, "%s", "");
+    }
+    weft_table_render(&table, 0, out);
+    weft_table_finish(&table);
+}
+
+static void write_rows(const struct row *rows, int32_t n, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_key(&writer, "plans");
+    weft_json_begin_array(&writer);
+    for (int32_t i = 0; i < n; i++) {
+        const struct row *row = &rows[i];
+        weft_json_begin_object(&writer);
+        weft_json_put_integer(&writer, "ranks", row->ranks);
+        if (row->step_ns == 0) {
+            weft_json_put_string(&writer, "error", row->reason);
+        } else {
+            weft_json_put_integer(&writer, "step_ns", row->step_ns);
+            weft_json_put_integer(&writer, "bound_ns", row->bound_ns);
+            weft_json_put_integer(&writer, "samples", row->samples);
+            weft_json_put_number(&writer, "tokens_per_s", rate_of(row));
+            weft_json_put_integer(&writer, "total_bytes", row->bytes);
+            weft_json_put_integer(&writer, "idle_ranks", row->idle);
+        }
+        weft_json_end_object(&writer);
+    }
+    weft_json_end_array(&writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+/* Makes DIR and DIR/plans. */
+static enum weft_status make_folders(const char *directory, struct weft_error *err)
+{
+    struct weft_text plans;
+    weft_text_init(&plans);
+    weft_text_addf(&plans, "%s/plans", directory);
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(&plans))
+        status = weft_fail_memory(err, "a path");
+    else if ((mkdir(directory, 0777) != 0 && errno != EEXIST) ||
+             (mkdir(weft_text_chars(&plans), 0777) != 0 && errno != EEXIST))
+        status = weft_fail(err, WEFT_E_CREATE,
+                           "-o %s: %s; plans of several numbers of ranks need "
+                           "a folder",
+                           directory, strerror(errno));
+    weft_text_finish(&plans);
+    return status;
+}
+
+/* Plans all numbers of ranks; *made counts those with a plan. */
+static enum weft_status plan_rows(const struct weft_cli *cli, weft_stage_fn *stage,
+                                  struct weft_cli *one, struct row *rows, int32_t n, int32_t *made,
+                                  struct weft_error *err)
+{
+    struct weft_session session = {0};
+    one->ranks = one->last_ranks = 0;
+    WEFT_TRY(weft_cli_read_config(one, cli->operands[0], &session, err));
+    const struct weft_order order = first_order(session.config);
+    weft_session_close(&session);
+    for (int32_t i = 0; i < n; i++) {
+        char path[4096];
+        struct weft_error why = {0};
+        rows[i].ranks = one->ranks = cli->ranks + i;
+        if (cli->output != NULL) {
+            const int length = snprintf(path, sizeof path, "%s/plans/%" PRId64 ".json", cli->output,
+                                        rows[i].ranks);
+            if (length < 0 || (size_t)length >= sizeof path)
+                return weft_fail(err, WEFT_E_USAGE, "-o: the path is too long");
+            one->output = path;
+        }
+        const enum weft_status status = plan_row(one, stage, &order, &rows[i], &why);
+        one->output = NULL;
+        if (status != WEFT_OK && !is_row(status)) return weft_fail_again(err, &why, "%s", why.text);
+        snprintf(rows[i].reason, sizeof rows[i].reason, "%.*s", REASON_BYTES - 1, why.text);
+        *made += status == WEFT_OK;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_rank_plans_run(const struct weft_cli *cli, weft_stage_fn *stage,
+                                     struct weft_error *err)
+{
+    const int64_t n = cli->last_ranks - cli->ranks + 1;
+    struct row rows[MOST_PLANS] = {{0}};
+    int32_t made = 0;
+    if (n > MOST_PLANS)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--ranks %" PRId64 "..%" PRId64 ": at most %d numbers at a time",
+                         cli->ranks, cli->last_ranks, MOST_PLANS);
+    if (cli->program_dump || cli->start != NULL)
+        return weft_fail(err, WEFT_E_USAGE, "%s: is for one number of ranks",
+                         cli->start != NULL ? "--start" : "--program");
+    if (cli->output != NULL) WEFT_TRY(make_folders(cli->output, err));
+    struct weft_cli *one = malloc(sizeof *one);
+    if (one == NULL) return weft_fail_memory(err, "plans");
+    *one = *cli;
+    struct weft_text out;
+    weft_cli_report_init(cli, NULL, &out);
+    enum weft_status status = plan_rows(cli, stage, one, rows, (int32_t)n, &made, err);
+    if (status == WEFT_OK) {
+        (cli->json ? write_rows : show_rows)(rows, (int32_t)n, &out);
+        one->output = NULL;
+        status = weft_cli_emit(one, &out, err);
+    }
+    if (status == WEFT_OK && made == 0)
+        status = weft_fail(err, WEFT_E_INFEASIBLE, "no number of ranks has a plan: %s",
+                           rows[n - 1].reason);
+    weft_text_finish(&out);
+    free(one);
+    return status;
+}

@@ -3,6 +3,7 @@
 bits of the undisturbed run. WEFT_HISTORIES and WEFT_HISTORIES_SEED give their number and the first seed. TAP."""
 import os
 import random
+import re
 import shutil
 import sys
 
@@ -52,7 +53,9 @@ def live(weft, seed):
     run, history = weft.fresh("run"), []
     for number in range(MOST_STARTS + 1):
         ranks = draw.randint(1, groups)
-        saved = os.path.isdir(weft.path(f"{run}/checkpoints")) and steps(weft, run)
+        # A kill may leave a checkpoint that is not committed, under another name.
+        saved = [name for name in (steps(weft, run) if os.path.isdir(weft.path(f"{run}/checkpoints")) else [])
+                 if re.fullmatch(r"step-\d+", name)]
         history.append((ranks, saved[-1] if saved else None))
         if number == MOST_STARTS:
             draw.random = lambda: 1  # no more kills

@@ -283,6 +283,16 @@ Test(problem_check, no_period_is_of_no_micro_step)
     expect_refused("do not make a period of 3 micro-steps");
 }
 
+Test(problem_check, idle_ranks_are_in_the_last_of_several_rounds)
+{
+    problem.period.idle = 1;
+    expect_refused("with idle ranks");
+    problem.period.idle = -1;
+    expect_refused("with idle ranks");
+    problem.period.idle = (int32_t)problem.ranks;
+    expect_refused("leave the last round without a gradient");
+}
+
 /* Bounds of ranks and of each rate. */
 Test(problem_check, scalars_go_up_to_their_limits)
 {

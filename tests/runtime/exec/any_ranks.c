@@ -173,7 +173,7 @@ RANKS_TEST(any_ranks)
          {{4, 2}, {6, 2}}},
     };
     struct outcome *shared = job_shared(sizeof *shared), found[2];
-    const uint64_t draws = (uint64_t)TEST_CASES_OF(300, 5, 2);
+    const uint64_t draws = (uint64_t)TEST_CASES_OF(300, 3, 1);
     const char *const first = getenv("WEFT_TEST_SEED");
     const uint64_t seed = first == NULL ? 1 : strtoull(first, NULL, 10);
     for (int o = 0; o < (int)(sizeof orders / sizeof *orders); o++) {

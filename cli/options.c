@@ -250,7 +250,8 @@ enum weft_status weft_cli_make_config(const struct weft_cli *cli, struct weft_cl
                          cli->hf, cli->model ? "--model" : "CONFIG");
     if (cli->n_operands > 0) return WEFT_OK;
     if (!cli->hf && !cli->model)
-        return weft_fail(err, WEFT_E_USAGE, "%s needs a CONFIG, or --hf FILE, or --model NAME",
+        return weft_fail(err, WEFT_E_USAGE,
+                         "usage: weft %s CONFIG [flags]; or --hf FILE or --model NAME in its place",
                          cli->verb);
     if (!cli->hf) out->hf = cli->model;
     out->model = NULL;

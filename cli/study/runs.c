@@ -89,7 +89,7 @@ struct weft_place weft_study_place(const struct weft_study *study,
         weft_place_add(&place, "plan.policy_limit=%lldB", (long long)point->policy_limit_bytes);
     if (study->profile[0] != '\0') weft_place_add(&place, "cluster.profile=%s", study->profile);
     /* A curve is of plans that recompute alike. */
-    if (weft_session_may_recompute(&study->session)) weft_place_add(&place, "plan.recompute=none");
+    if (study->session.config->recomputes == NULL) weft_place_add(&place, "plan.recompute=none");
     return place;
 }
 

@@ -98,7 +98,7 @@ def needs_no_config(weft):
         weft.expect(66, "best", *flags, says=says)
     os.makedirs(weft.path("empty"))
     weft.expect(66, "best", "--hf", "empty", says="empty/config.json")
-    weft.expect(64, "best", says="best needs a CONFIG")
+    weft.expect(64, "best", says="usage: weft best CONFIG")
     weft.expect(64, "best", "run.json", "--hf", "folder", says="takes the place of CONFIG")
 
 

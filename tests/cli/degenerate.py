@@ -163,9 +163,9 @@ def one_unit_and_both_cadences(weft):
     """With a reduction per micro-step, a slice is live together with the next full gradient. One reduction per step
     needs less memory here. A refusal names the smaller limit, and a sweep starts there.
     """
-    config = weft.write("run.json", tiny(plan__recompute="none", train__data=None, train__grad_accum=3, train__seq_len=1,
-                                         train__micro_batch=1, cluster__ranks=64, plan__fuse=True,
-                                         plan__block_size="1MiB"))
+    config = weft.write("run.json", tiny(plan__recompute="none", train__data=None, train__grad_accum=3,
+                                         train__seq_len=1, train__micro_batch=1, cluster__ranks=64,
+                                         plan__fuse=True, plan__block_size="1MiB"))
     least = {cadence: least_limit(weft, config, "--set", f"train.reduce={cadence}")
              for cadence in ("auto", "step", "micro_step")}
     assert least["auto"] == least["step"] < least["micro_step"], least

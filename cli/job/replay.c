@@ -229,7 +229,7 @@ enum weft_status weft_replay_plan(struct weft_replay *r, struct weft_error *err)
     struct weft_session *session = &r->session;
     struct weft_profile *profile = NULL;
     WEFT_TRY(read_config(r, err));
-    WEFT_TRY(weft_resume_profile(&r->from, &profile, err));
+    WEFT_TRY(weft_resume_profile(&r->from, session->config->cluster.ranks, &profile, err));
     if (profile == NULL && weft_session_must_measure(session)) {
         if (r->cli->plan != NULL) return weft_cli_refuse_plan(r->cli->plan, r->from.config, err);
         WEFT_TRY(weft_cli_measure(session, &profile, err));

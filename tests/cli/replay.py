@@ -36,7 +36,7 @@ def replay(weft, *arguments, code=0, verb="replay", **options):
 def every_number_of_ranks_and_every_plan_repeats_a_run(weft):
     config = weft.write("run.json", grouped(train__validation={"share": 0.1, "every": 2, "samples": 8}))
     weft.expect(0, "train", config, "--run", "run", "-q")
-    for flags in (["-n", "1"], ["-n", "8", "--poison"], ["--planner", "all-fsdp"], ["-n", "2", "--planner", "random"]):
+    for flags in (["-n", "1"], ["-n", "3"], ["-n", "8", "--poison"], ["--planner", "all-fsdp"], ["-n", "2", "--planner", "random"]):
         found = replay(weft, "run", *flags)
         assert found["equal"] and found["compared"] == 8 and found["missing"] == 0, (flags, found)
         assert found["fingerprint"] == parameters(weft, "run"), flags

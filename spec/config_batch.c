@@ -105,8 +105,11 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
         train->asked.micro_batch == 0 || train->asked.micro_batch == order->micro_batch;
     *out = WEFT_ORDER_OTHER;
     if (config->split_given || config->order_given || !same_batch || !same_split) return WEFT_OK;
+    const int64_t rounds = (groups + ranks - 1) / ranks;
+    /* Gradients of several micro-steps are added up in f32. */
+    const bool adds_up = rounds * order->group == 1 || train->precision.reduce == WEFT_F32;
     *out = groups < ranks && train->batch > 0 ? WEFT_ORDER_FEWER : WEFT_ORDER_LOST;
-    if (groups < ranks || (groups + ranks - 1) / ranks > WEFT_MOST_MICRO_STEPS / order->group ||
+    if (groups < ranks || rounds > WEFT_MOST_MICRO_STEPS / order->group || !adds_up ||
         order->bundle != weft_config_bundle(config))
         return WEFT_OK;
     *out = WEFT_ORDER_KEPT;

@@ -78,7 +78,8 @@ static inline int64_t weft_order_groups(const struct weft_order *order)
 enum weft_order_kept {
     WEFT_ORDER_OTHER, /* the config or an override asks for another batch, or for another order */
     WEFT_ORDER_KEPT,  /* the ranks share the same batch, in the same groups */
-    WEFT_ORDER_LOST,  /* other groups are summed first, or a rank would have too many micro-steps */
+    WEFT_ORDER_LOST,  /* other groups are summed first, or a rank would have too many micro-steps,
+                         or several of them in 16 bits */
     WEFT_ORDER_FEWER  /* train.batch has fewer groups than ranks; without it more ranks are LOST,
                          and have a larger batch */
 };

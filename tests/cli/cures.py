@@ -111,7 +111,7 @@ CURES = [
     (["verify", "plan.json"], ["--memory-limit", "1GiB"], r"give (--config) CONFIG",
      lambda c: [c, "run.json", "--memory-limit", "1GiB"]),
     (["generate", "old"], ["--tokens", "0"], r"a number from (\d+) to", lambda c: ["--tokens", c]),
-    (["estimate"], [], r"needs a (CONFIG), or", lambda c: ["run.json"]),
+    (["estimate"], [], r"weft estimate (CONFIG)", lambda c: ["run.json"]),
     (TRAIN, settings("model.layers.0.vocab=100", "model.layers.3.vocab=100"), r"set vocab to (\d+) or more",
      lambda c: settings(f"model.layers.0.vocab={c}", f"model.layers.3.vocab={c}")),
     (TRAIN, settings("train.data=short"), r"a smaller (train\.seq_len)", lambda c: settings(f"{c}=4", "train.data=short")),

@@ -81,7 +81,8 @@ def a_flipped_bit_is_named_with_its_step(weft):
         found = replay(weft, run, "-n", "2", code=79)
         # A flip after an update shows in the hash after the next one.
         assert step <= found["differs_at"] <= step + 1, (op, rank, step, found)
-        weft.expect(79, "audit", run, says=f"step {found['differs_at']} has other bits")
+        # An audit also has the checkpoint before, which a hash of the next step may be later than.
+        weft.expect(79, "audit", run, says="has other bits when replayed")
 
 
 @case

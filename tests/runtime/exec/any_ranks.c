@@ -139,6 +139,7 @@ static void check_random(uint64_t seed, struct outcome *shared)
         order.settings[n++] = "cluster.host.memory_limit=1GB";
         order.settings[n++] = "cluster.host.down.bandwidth=1GB/s";
         order.settings[n++] = "cluster.host.up.bandwidth=2GB/s";
+        order.settings[n++] = "cluster.host.update=1GB/s";
         order.settings[n++] = type == 1 ? "plan.offload.state=[\"device\"]"
                                         : "plan.offload.state=[\"device\",\"host\"]";
         order.settings[n++] = "plan.offload.activations=[\"device\",\"host\"]";

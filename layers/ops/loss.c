@@ -49,6 +49,7 @@ const struct weft_op weft_op_loss = {
     .name = "loss",
     .n_in = 1,
     .in_place = true,
+    .is_loss = true,
     .holds = WEFT_WALK_NONE,
     .shape = shape_loss,
     .reads = loss_reads,

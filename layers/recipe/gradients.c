@@ -192,7 +192,7 @@ static enum weft_status step_gradients(struct state *state, struct weft_walk_ste
 {
     struct weft_walk *walk = state->walk;
     const int32_t place = walk->values[step->out[step->n_out - 1]].place;
-    if (step->op == &weft_op_loss) {
+    if (step->op->is_loss) {
         step->d_in[0] = WEFT_GRADIENT_SAVED;
         return push_span(state, step, &step->in[0], WEFT_GRADIENT_SAVED);
     }

@@ -44,6 +44,7 @@ struct weft_op {
     bool has_weight;             /* a product with a weight: selective recomputation keeps it */
     bool counts;                 /* its flops count in a recipe with products */
     bool in_place;               /* the output may take the place of the input */
+    bool is_loss;                /* it ends a recipe; a module has ops at other addresses */
     bool mixes_rows;             /* a row of the output depends on others */
     unsigned caches;             /* inputs with rows that later rows read, in a causal op */
     unsigned adds;               /* inputs: their gradient can be added to an old one */

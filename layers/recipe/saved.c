@@ -41,7 +41,7 @@ static enum weft_status merge_places(struct weft_walk *walk, struct weft_error *
                          in->columns == out->columns;
         if (step->in_place)
             walk->values[step->out[0]].place = in->place;
-        else if (step->op == &weft_op_loss)
+        else if (step->op->is_loss)
             return weft_step_refuse(walk, step, err, "another step reads \"%s\"", in->name);
     }
     return WEFT_OK;

@@ -383,7 +383,7 @@ static enum weft_status check_whole(struct weft_walk *walk, struct weft_error *e
 {
     walk->output = find_value(walk, "y", 1);
     const struct weft_walk_step *last = &walk->steps[walk->n_steps - 1];
-    if (walk->output == WEFT_WALK_NONE && last->op != &weft_op_loss)
+    if (walk->output == WEFT_WALK_NONE && !last->op->is_loss)
         return weft_layer_refuse(err, walk->layer, "no step makes \"y\", and none is a loss");
     if (walk->output == WEFT_WALK_NONE) walk->loss = last->out[0];
     for (int32_t i = 0; i < walk->n_values; i++) {

@@ -220,7 +220,7 @@ static bool has_work(const struct weft_nn_cpu_step *at)
     bool works = at->step->n_tensors > 0;
     for (int32_t i = 0; i < at->step->n_in; i++)
         works = works || at->d_in[i].data != NULL;
-    return works && (at->d_out.data != NULL || at->step->op == &weft_op_loss);
+    return works && (at->d_out.data != NULL || at->step->op->is_loss);
 }
 
 enum weft_status weft_nn_cpu_walk_backward(const struct weft_nn_cpu *cpu,

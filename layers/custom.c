@@ -12,6 +12,8 @@ static const struct weft_field custom_keys[] = {
      1e24, NULL, NULL, "operations of the backward pass, a sample of seq_len tokens"},
     {"parameters", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_CUSTOM_PARAMETERS), "0", 0, WEFT_LARGE,
      NULL, NULL, "number of parameters"},
+    {"frozen_parameters", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_CUSTOM_FROZEN), "0", 0, WEFT_LARGE,
+     NULL, NULL, "further parameters that are not trained, as under an adapter"},
     {"output", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_OUTPUT), "\"0B\"", 0, WEFT_LARGE, NULL,
      NULL, "output read by the next layer, a sample of seq_len tokens"},
     {"saved", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_SAVED), "\"0B\"", 0, WEFT_LARGE, NULL, NULL,
@@ -26,6 +28,9 @@ static const struct weft_field custom_keys[] = {
      "backward reads none of its parameters, as an embedding's does not"},
     WEFT_ROW_TIE,
 };
+
+/* The tensor of parameters that are not trained. */
+#define CUSTOM_BASE "base"
 
 static int64_t integer_of(const struct weft_layer *layer, int key)
 {
@@ -44,7 +49,9 @@ static enum weft_status custom_shape(const struct weft_layer *layer, double resi
     (void)residual_std, (void)err;
     const int64_t parameters = integer_of(layer, WEFT_CUSTOM_PARAMETERS);
     if (layer->tie >= 0) weft_add_vector(out, "shared", 1, WEFT_INIT_ZERO); /* the other layer's */
+    const int64_t frozen = integer_of(layer, WEFT_CUSTOM_FROZEN);
     if (parameters > 0) weft_add_vector(out, "parameters", parameters, WEFT_INIT_ZERO);
+    if (frozen > 0) weft_add_vector(out, CUSTOM_BASE, frozen, WEFT_INIT_ZERO);
     return WEFT_OK;
 }
 
@@ -66,7 +73,8 @@ static enum weft_status custom_needs(struct weft_subject *subject, struct weft_l
     work->backward_reads_output = layer->keys[WEFT_CUSTOM_READS_OUTPUT].flag;
     work->forward_flops = (double)samples * layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number;
     work->backward_flops = (double)samples * layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number;
-    subject->weights = (double)integer_of(layer, WEFT_CUSTOM_PARAMETERS);
+    subject->gradients = (double)integer_of(layer, WEFT_CUSTOM_PARAMETERS);
+    subject->weights = subject->gradients + (double)integer_of(layer, WEFT_CUSTOM_FROZEN);
     return WEFT_OK;
 }
 
@@ -78,6 +86,9 @@ static void custom_sizes(const struct weft_layer *layer, struct weft_text *out)
                    (long long)integer_of(layer, WEFT_CUSTOM_PARAMETERS),
                    (long long)integer_of(layer, WEFT_CUSTOM_OUTPUT),
                    (long long)integer_of(layer, WEFT_CUSTOM_SAVED));
+    if (integer_of(layer, WEFT_CUSTOM_FROZEN) > 0)
+        weft_text_addf(out, " frozen_parameters=%lld",
+                       (long long)integer_of(layer, WEFT_CUSTOM_FROZEN));
 }
 
 const struct weft_kind weft_kind_custom = {
@@ -85,6 +96,7 @@ const struct weft_kind weft_kind_custom = {
     .text = "anything, by its figures (planning only)",
     WEFT_KEYS(custom_keys),
     .ties = &weft_kind_custom,
+    .frozen_tensor = CUSTOM_BASE,
     .complete = custom_complete,
     .shape = custom_shape,
     .needs = custom_needs,

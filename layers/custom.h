@@ -6,7 +6,8 @@
 enum {
     WEFT_CUSTOM_FORWARD_FLOPS, /* number */
     WEFT_CUSTOM_BACKWARD_FLOPS,
-    WEFT_CUSTOM_PARAMETERS, /* integer; the next keys are bytes */
+    WEFT_CUSTOM_PARAMETERS, /* integer */
+    WEFT_CUSTOM_FROZEN,     /* integer; the next keys are bytes */
     WEFT_CUSTOM_OUTPUT,
     WEFT_CUSTOM_SAVED,
     WEFT_CUSTOM_TEMPORARY,

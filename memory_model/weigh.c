@@ -487,11 +487,17 @@ int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum 
     return w->shards->units[u].padded_elements / weft_shards_sharers(w->shards, policy);
 }
 
+/* The same, without frozen parts. */
+static int64_t trained_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy)
+{
+    return w->shards->units[u].trained_elements / weft_shards_sharers(w->shards, policy);
+}
+
 /* Bytes of a unit's state, each buffer of it rounded up. */
 int64_t weft_weigh_state_bytes(struct weft_weigher *w, int32_t u, enum weft_policy policy,
                                int64_t align)
 {
-    int64_t bytes = weft_weigh_elements_bytes(w, weft_weigh_owned_elements(w, u, policy), WEFT_F32);
+    int64_t bytes = weft_weigh_elements_bytes(w, trained_elements(w, u, policy), WEFT_F32);
     w->overflow |= !weft_checked_round_up(bytes, align, &bytes) ||
                    !weft_checked_mul(bytes, weft_weigh_count_states(w->options), &bytes);
     return bytes;
@@ -527,7 +533,7 @@ static int32_t weigh_state(struct weft_weigher *w, int32_t u,
     bool away = home != WEFT_HOME_DEVICE;
     if (strategy->keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
     int64_t bytes =
-        weft_weigh_elements_bytes(w, weft_weigh_owned_elements(w, u, strategy->policy), WEFT_F32);
+        weft_weigh_elements_bytes(w, trained_elements(w, u, strategy->policy), WEFT_F32);
     const int32_t outer = w->options->outer ? WEFT_OUTER_STATES : 0;
     for (int32_t i = 0; i < weft_weigh_count_states(w->options) + outer; i++)
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,

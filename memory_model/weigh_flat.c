@@ -3,7 +3,7 @@
  * Gathers: the flat buffer lives from the launch. Before the unit's forward or backward it is
  * copied out into parameters of their own. In forward it stays until the next unit is copied out,
  * or to the end of forward. In backward it is freed at once: the slot that copies out then holds
- * the unit's gradient, which is as large, so only a frozen unit counts it. The layer has not freed
+ * the unit's gradient, which is as large, so only frozen parts count it. The layer has not freed
  * any saved activations yet, and this may be more than the rest of its backward holds. The item's
  * stair is the flat buffer before the copy.
  *
@@ -24,6 +24,12 @@
 static int64_t unit_bytes(struct weft_weigher *w, int32_t u, enum weft_dtype dtype)
 {
     return weft_weigh_elements_bytes(w, w->shards->units[u].padded_elements, dtype);
+}
+
+/* Bytes of its gradient. */
+static int64_t gradient_bytes(struct weft_weigher *w, int32_t u, enum weft_dtype dtype)
+{
+    return weft_weigh_elements_bytes(w, w->shards->units[u].trained_elements, dtype);
 }
 
 /* Whether no gradient goes back through the unit: nothing before it trains. */
@@ -93,7 +99,7 @@ struct weft_window weft_weigh_reduction(const struct weft_weigher *w, int32_t u,
 /* Bytes of the input of a reduction, by its place in their order; 0: there is none. */
 static int64_t input_bytes(struct weft_weigher *w, int32_t place)
 {
-    return place < 0 ? 0 : unit_bytes(w, w->reductions[place], w->options->reduce);
+    return place < 0 ? 0 : gradient_bytes(w, w->reductions[place], w->options->reduce);
 }
 
 /* Bytes of the input of the reduction that is freed when unit u's is copied in; 0: none is. */
@@ -172,12 +178,11 @@ int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_
     const int32_t *uses = period->uses[u];
     const enum weft_dtype compute = w->options->batch.compute;
     const int64_t bytes = unit_bytes(w, u, compute);
-    const bool trainable = w->shards->units[u].trainable;
     int32_t n = 0;
-    /* A trainable unit that computes in another dtype has its part in the master alone. */
-    if (compute == WEFT_F32 || !trainable)
-        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, period->n_slots - 1,
-                        unit_bytes(w, u, WEFT_F32) / w->shards->ranks);
+    /* Trained parameters that compute in another dtype have their part in the master alone. */
+    const int64_t masters = compute == WEFT_F32 ? 0 : gradient_bytes(w, u, WEFT_F32);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, period->n_slots - 1,
+                    (unit_bytes(w, u, WEFT_F32) - masters) / w->shards->ranks);
     for (int32_t i = 0, next; i < period->n_uses[u]; i = next) {
         const struct weft_slot slot = period->slots[uses[i]];
         next = weft_weigh_policy_end(w, u, policy, i);
@@ -186,8 +191,9 @@ int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_
         if (slot.kind == WEFT_SLOT_FORWARD)
             hold_flat(w, u, slot.micro, policy, holds, &n);
         else
-            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, uses[i], uses[i],
-                            none_or_more(freed_later(w, u) + (trainable ? 0 : bytes)));
+            weft_weigh_hold(
+                w, holds, &n, WEFT_CATEGORY_TEMPORARY, uses[i], uses[i],
+                none_or_more(freed_later(w, u) + bytes - gradient_bytes(w, u, compute)));
     }
     return n;
 }
@@ -198,7 +204,7 @@ static void hold_gradient(struct weft_weigher *w, int32_t u, int32_t micro, bool
                           struct weft_hold *holds, int32_t *n)
 {
     const int32_t at = micro * w->period->n_units + u, last = w->period->last_gradient[at];
-    const int64_t bytes = unit_bytes(w, u, w->options->batch.compute);
+    const int64_t bytes = gradient_bytes(w, u, w->options->batch.compute);
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, w->period->first_gradient[at], last,
                     apart ? bytes : 0);
     /* Layers that share a tensor each make its gradient. */
@@ -209,7 +215,7 @@ static void hold_gradient(struct weft_weigher *w, int32_t u, int32_t micro, bool
 /* Bytes of a unit's reduced gradient. */
 static int64_t reduced_bytes(struct weft_weigher *w, int32_t u)
 {
-    return unit_bytes(w, u, w->options->accumulate) / w->shards->ranks;
+    return gradient_bytes(w, u, w->options->accumulate) / w->shards->ranks;
 }
 
 /* Whether a unit's reduced gradient is counted by end_bytes in the drain, and by its own holds only
@@ -247,7 +253,7 @@ static void hold_to_end(struct weft_weigher *w, int32_t u, int32_t last, int32_t
     const enum weft_dtype compute = w->options->batch.compute;
     const int64_t parameters = is_released(w, u) ? unit_bytes(w, u, compute) : 0;
     if (is_late(w, u)) dtype = w->options->reduce;
-    const int64_t bytes = unit_bytes(w, u, dtype);
+    const int64_t bytes = gradient_bytes(w, u, dtype);
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, last + 1, end,
                     last < end ? bytes : 0);
     if (is_late(w, u)) {
@@ -275,7 +281,8 @@ static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enu
 {
     const int32_t last = w->period->last_gradient[micro * w->period->n_units + u];
     const struct weft_window window = weft_weigh_reduction(w, u, micro);
-    const int64_t input = unit_bytes(w, u, w->options->reduce), output = input / w->shards->ranks;
+    const int64_t input = gradient_bytes(w, u, w->options->reduce),
+                  output = input / w->shards->ranks;
     int64_t freed = freed_input(w, u) + layer_bytes(w, u);
     if (!is_late(w, u))
         weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, window.first, window.last,
@@ -287,7 +294,7 @@ static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enu
         return;
     }
     if (is_released(w, u)) freed += unit_bytes(w, u, w->options->batch.compute);
-    const int64_t more = none_or_more(output - unit_bytes(w, u, dtype));
+    const int64_t more = none_or_more(output - gradient_bytes(w, u, dtype));
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
                     none_or_more(input + more - freed));
 }
@@ -303,7 +310,7 @@ int32_t weft_weigh_flat_gradients(struct weft_weigher *w, int32_t u, struct weft
     /* Gradients of a step are added up, each micro-step's next to the sum. */
     if (adds)
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS, period->first_gradient[u],
-                        period->last_gradient[first * n_units + u], unit_bytes(w, u, reduce));
+                        period->last_gradient[first * n_units + u], gradient_bytes(w, u, reduce));
     for (int32_t micro = 0; micro < n_micro; micro++) {
         hold_gradient(w, u, micro, !adds || micro > 0 || compute != reduce, holds, &n);
         if (micro >= first) hold_reduction(w, u, micro, adds ? reduce : compute, holds, &n);

@@ -173,7 +173,7 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
     const uint64_t hybrid = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_HSDP);
     int32_t reductions = weft_period_reductions(&period->rule);
     int64_t bytes =
-        weft_weigh_elements_bytes(w, unit->padded_elements, w->options->reduce) / unit->n_blocks;
+        weft_weigh_elements_bytes(w, unit->trained_elements, w->options->reduce) / unit->n_blocks;
     struct weft_item item = {
         .decision = u,
         .kind = WEFT_REDUCE_SCATTER,

@@ -54,10 +54,11 @@ struct weft_problem_decision {
     int32_t first_strategy; /* index of its first strategy in arrays of all decisions' strategies */
     int32_t n_strategies;   /* 1 to WEFT_MOST_STRATEGIES */
     struct weft_problem_strategy *strategies;
-    int32_t update_slot; /* -1 for a frozen unit or a layer */
-    int64_t elements;    /* of the unit's full parameters, with padding; 0 for a layer */
-    bool is_of_layer;    /* false: of a unit */
-    int32_t layer;       /* 0 for a unit */
+    int32_t update_slot;     /* -1 for a frozen unit or a layer */
+    int64_t elements;        /* of the unit's full parameters, with padding; 0 for a layer */
+    int64_t frozen_elements; /* of a trainable unit: elements without a gradient */
+    bool is_of_layer;        /* false: of a unit */
+    int32_t layer;           /* 0 for a unit */
 };
 
 /* All strategies of a decision. */

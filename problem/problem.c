@@ -339,6 +339,8 @@ static void compare_decisions(struct comparison *comparison, const struct weft_p
         compare_integer(comparison, x->name, "strategies", x->n_strategies, y->n_strategies);
         compare_integer(comparison, x->name, "update slot", x->update_slot, y->update_slot);
         compare_integer(comparison, x->name, "elements", x->elements, y->elements);
+        compare_integer(comparison, x->name, "frozen elements", x->frozen_elements,
+                        y->frozen_elements);
         compare_integer(comparison, x->name, "decision of a layer", x->is_of_layer, y->is_of_layer);
         compare_integer(comparison, x->name, "layer", x->layer, y->layer);
         for (int32_t k = 0; k < x->n_strategies && k < y->n_strategies; k++) {

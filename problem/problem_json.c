@@ -112,6 +112,8 @@ static const struct weft_key_table decision_table = WEFT_KEY_TABLE(
                    "of its unit, or of a layer's saved activations"),
     WEFT_KEY_RANGE(weft_problem_decision, update_slot, -1, WEFT_KEY_MOST, "-1: it has none"),
     WEFT_KEY_COUNT(weft_problem_decision, elements, "of its parameters, padded"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "frozen_elements", weft_problem_decision, frozen_elements,
+                      "elements of a trainable unit without a gradient; left out: 0"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "layer", weft_problem_decision, layer,
                       "layer of the saved activations; left out: a unit's decision"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "strategies", &strategy_table,

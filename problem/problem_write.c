@@ -146,6 +146,8 @@ static void write_decisions(const struct weft_problem *problem, struct weft_json
         weft_json_put_string(writer, "name", decision->name);
         weft_json_put_integer(writer, "update_slot", decision->update_slot);
         weft_json_put_integer(writer, "elements", decision->elements);
+        if (decision->frozen_elements > 0)
+            weft_json_put_integer(writer, "frozen_elements", decision->frozen_elements);
         if (decision->is_of_layer) weft_json_put_integer(writer, "layer", decision->layer);
         weft_json_key(writer, "strategies");
         weft_json_begin_array(writer);

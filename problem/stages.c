@@ -144,7 +144,7 @@ static int64_t sharded_elements(const struct weft_shards *shards)
     int64_t elements = 0;
     for (int32_t u = 0; u < shards->n_units; u++) {
         if (shards->units[u].trainable)
-            elements += shards->units[u].padded_elements / shards->ranks;
+            elements += shards->units[u].trained_elements / shards->ranks;
     }
     return elements;
 }
@@ -377,7 +377,7 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
     if (!unit->trainable || to->updates_there) return WEFT_OK;
     if (b->config->train.every > 0) fill_average(b, unit, to);
-    const int64_t owned = unit->padded_elements / weft_shards_sharers(shards, from->policy);
+    const int64_t owned = unit->trained_elements / weft_shards_sharers(shards, from->policy);
     int64_t ns = weft_curve_at(&b->profile->update, owned);
     /* The owner counts all of it in the norm, a slot of another decision. */
     if (weft_policy_is_central(from->policy) && ends_with_norm(b))
@@ -457,6 +457,8 @@ static enum weft_status fill_decisions(struct builder *b)
         if (to->name == NULL || to->strategies == NULL) return weft_fail_memory(b->err, "problem");
         to->update_slot = b->stages->period->update[u];
         to->elements = shards->units[u].padded_elements;
+        to->frozen_elements = shards->units[u].trainable * (shards->units[u].padded_elements -
+                                                            shards->units[u].trained_elements);
         for (int32_t k = 0; k < weighed->n_strategies; k++) {
             const struct weft_weighed_strategy *from = &weighed->strategies[k];
             if (policies >> from->policy & 1u)

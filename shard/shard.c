@@ -83,7 +83,7 @@ static enum weft_status place_tensors(struct weft_shards *shards, const struct w
         tensors[u][unit->n_tensors] = t;
         offsets[u][unit->n_tensors++] = tensor_offset[t];
         unit->elements += tensor->elements;
-        unit->trainable = tensor->trainable;
+        unit->trainable |= tensor->trainable;
     }
     shards->tensor_offset = tensor_offset;
     goto done;
@@ -181,12 +181,12 @@ static enum weft_status find_layers(struct weft_shards *shards, const struct wef
 }
 
 /* Elements of a unit with the rows of each tensor rounded up to a multiple of the ranks, or those
- * given if they are more. */
+ * given if they are more. *trained: elements of its trained tensors, rounded up like its slices. */
 static enum weft_status pad_rows(const struct weft_shards *shards, const struct weft_model *model,
-                                 const struct weft_unit *unit, int64_t *elements,
+                                 const struct weft_unit *unit, int64_t *elements, int64_t *trained,
                                  struct weft_error *err)
 {
-    int64_t sum = 0;
+    int64_t sum = 0, frozen = 0, align;
     for (int32_t i = 0; i < unit->n_tensors; i++) {
         const struct weft_tensor *tensor = &model->tensors[unit->tensors[i]];
         int64_t rows, padded;
@@ -194,7 +194,12 @@ static enum weft_status pad_rows(const struct weft_shards *shards, const struct 
             !weft_checked_mul(rows, tensor->elements / tensor->dims[0], &padded) ||
             !weft_checked_add(sum, padded, &sum))
             return fail_size(err, unit);
+        if (!tensor->trainable) frozen += padded;
     }
+    if (!weft_checked_mul(shards->ranks, WEFT_SLICE_ALIGN_ELEMENTS, &align) ||
+        !weft_checked_round_up(sum - frozen, align, trained))
+        return fail_size(err, unit);
+    if (frozen == 0) *trained = INT64_MAX;
     if (sum > *elements) *elements = sum;
     return WEFT_OK;
 }
@@ -241,10 +246,14 @@ static enum weft_status fill_shards(struct weft_shards *shards, const struct wef
     if (shards->units == NULL || aligned_elements == NULL) return weft_fail_memory(err, "units");
     WEFT_TRY(place_tensors(shards, model, aligned_elements, err));
     WEFT_TRY(find_layers(shards, model, rule, err));
-    for (int32_t u = 0; u < shards->n_units && rule->whole_layers; u++)
-        WEFT_TRY(pad_rows(shards, model, &shards->units[u], &aligned_elements[u], err));
-    for (int32_t u = 0; u < shards->n_units; u++)
-        WEFT_TRY(cut_unit(shards, rule, aligned_elements[u], &shards->units[u], err));
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        struct weft_unit *unit = &shards->units[u];
+        int64_t trained = unit->trainable ? INT64_MAX : 0;
+        if (rule->whole_layers)
+            WEFT_TRY(pad_rows(shards, model, unit, &aligned_elements[u], &trained, err));
+        WEFT_TRY(cut_unit(shards, rule, aligned_elements[u], unit, err));
+        unit->trained_elements = trained < unit->padded_elements ? trained : unit->padded_elements;
+    }
     return WEFT_OK;
 }
 

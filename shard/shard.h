@@ -48,10 +48,12 @@ struct weft_unit {
     const char *name; /* after its layers: "h.3", "ln_f+head", "h.0+..+h.5"; or a tied tensor's
                          name; with whole layers that share tensors "wte&head" */
     int32_t n_tensors;
-    const int32_t *tensors;  /* indices in the model, in order of offset */
-    const int64_t *offsets;  /* offset of each tensor in the unit, in elements */
-    int64_t elements;        /* of its tensors, without gaps */
-    int64_t padded_elements; /* n_blocks * ranks * slice_elements */
+    const int32_t *tensors;   /* indices in the model, in order of offset */
+    const int64_t *offsets;   /* offset of each tensor in the unit, in elements */
+    int64_t elements;         /* of its tensors, without gaps */
+    int64_t padded_elements;  /* n_blocks * ranks * slice_elements */
+    int64_t trained_elements; /* of padded_elements, with a gradient and state: 0 of a frozen unit.
+                                 Only units of whole layers have frozen parts */
     int32_t n_blocks;
     int64_t slice_elements;
     bool trainable;

@@ -137,7 +137,7 @@ static void group_layers(struct grouper *g, const int32_t *joins)
     }
 }
 
-/* Refuses a unit with trainable and frozen tensors. */
+/* Refuses a unit with layers of which some are frozen. A layer may have frozen tensors. */
 static enum weft_status check_layers(struct weft_pool *pool, const struct grouper *g,
                                      struct weft_error *err)
 {
@@ -147,7 +147,7 @@ static enum weft_status check_layers(struct weft_pool *pool, const struct groupe
         const struct weft_tensor *tensor = &g->model->tensors[t];
         const struct weft_tensor **first = &firsts[g->unit[t]];
         if (*first == NULL) *first = tensor;
-        if ((*first)->trainable != tensor->trainable)
+        if (g->model->layers[(*first)->layer].frozen != g->model->layers[tensor->layer].frozen)
             return weft_fail(err, WEFT_E_DATA,
                              "%s and %s are in one unit, because their layers share a tensor, and "
                              "one of them is frozen: freeze both layers, or none",

@@ -98,7 +98,8 @@ struct weft_kind {
     enum weft_kind_input input;
     enum weft_kind_loss loss;
     const struct weft_kind
-        *ties; /* the kind that may share its first tensor with this one; or NULL */
+        *ties;                 /* the kind that may share its first tensor with this one; or NULL */
+    const char *frozen_tensor; /* name of its tensor that is never trained; or NULL */
     const struct weft_layer_kind *supplied; /* from the library's user; or NULL */
     bool outputs_given; /* by a key; otherwise, without `complete`, they equal hidden */
     /* Fills in sizes that follow from the keys. NULL: none. */

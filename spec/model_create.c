@@ -73,7 +73,8 @@ static enum weft_status own_tensor(struct weft_model *model, int32_t index,
     tensor->init = shape->init;
     tensor->init_std = shape->init_std;
     tensor->decays = shape->decays;
-    tensor->trainable = !layer->frozen;
+    const char *frozen = layer->kind->frozen_tensor;
+    tensor->trainable = !layer->frozen && (frozen == NULL || strcmp(frozen, shape->name) != 0);
     if (!weft_checked_mul(tensor->dims[0], tensor->dims[1], &tensor->elements) ||
         !weft_checked_add(model->parameters, tensor->elements, &model->parameters))
         return weft_layer_refuse(err, layer, "with %s the model's parameters do not fit in 63 bits",

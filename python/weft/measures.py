@@ -14,13 +14,18 @@ REPEATS = 5
 SIZES = [1 << shift for shift in range(14, 25, 2)]  # full bytes of a collective, in a profile
 
 
+def pad_rows(shapes, ranks):
+    return sum(-(-shape[0] // ranks) * ranks * prod(shape[1:]) for shape in shapes)
+
+
 @dataclass
 class Layer:
     """One module, or several that are gathered and reduced together."""
     names: list
     modules: list
     parameters: int = 0  # without those of an earlier layer
-    shapes: list = field(default_factory=list)  # of these
+    shapes: list = field(default_factory=list)  # of these, trained
+    frozen_shapes: list = field(default_factory=list)  # and without a gradient
     whole: int = 0  # with them
     tie: int = None  # the first layer that it shares parameters with
     frozen: bool = False  # no parameter has a gradient
@@ -46,7 +51,7 @@ class Layer:
 
     def pad(self, ranks):
         """Returns the number of parameters with rows padded to a multiple of the ranks, as FSDP2 does."""
-        return sum(-(-shape[0] // ranks) * ranks * prod(shape[1:]) for shape in self.shapes)
+        return pad_rows(self.shapes, ranks) + pad_rows(self.frozen_shapes, ranks)
 
 
 @dataclass
@@ -274,7 +279,8 @@ def measure_bytes(passes, layers):
             if held[key] is None:
                 held[key] = number
                 layer.parameters += parameter.numel()
-                layer.shapes.append((*parameter.shape, 1)[:max(1, parameter.dim())])
+                kept = layer.shapes if parameter.requires_grad else layer.frozen_shapes
+                kept.append((*parameter.shape, 1)[:max(1, parameter.dim())])
             elif held[key] != number:
                 first = held[key] if layers[held[key]].tie is None else layers[held[key]].tie
                 if layer.tie not in (None, first):
@@ -326,8 +332,8 @@ def measure_bytes(passes, layers):
         passes.run(mark, on_output)
     check_repeats(passes, layers)
     for number, layer in enumerate(layers):
-        # Backward makes gradients of all its parameters and of its input.
-        made = 0 if layer.frozen else sum(parameter.nbytes for parameter in layer.list_parameters())
+        # Backward makes gradients of its trained parameters and of its input.
+        made = sum(parameter.nbytes for parameter in layer.list_parameters() if parameter.requires_grad)
         made += layers[number - 1].output if number > 0 else 0
         rise = rises.get(("backward", number), made) - made
         layer.temporary = max(0, rise, rises["forward", number] - layer.saved - layer.output)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from .checks import check_options
-from .measures import Measured, measure
+from .measures import Measured, measure, pad_rows
 from .plans import Plan
 from .program import WeftError, find_program, make_export
 from .ranks import is_first, share_text
@@ -49,8 +49,9 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                         f"{place['ranks']}, or start as many")
     layers = []
     for layer in measured.layers:
+        frozen = 0 if layer.frozen else pad_rows(layer.frozen_shapes, place["ranks"])
         layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(layer.forward_flops),
-                       "backward_flops": str(layer.backward_flops), "parameters": layer.pad(place["ranks"]),
+                       "backward_flops": str(layer.backward_flops), "parameters": layer.pad(place["ranks"]) - frozen, "frozen_parameters": frozen,
                        "output": f"{layer.output}B", "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
                        "freed": f"{layer.freed}B", "reads_output": layer.reads_output,
                        "frozen": layer.frozen and layer.whole > 0,

@@ -463,7 +463,9 @@ static void find_types(struct maker *maker)
         if (!weft_item_is_collective(item)) continue;
         int32_t *bytes =
             item->acquires ? &maker->out->parameter_bytes : &maker->out->gradient_bytes;
-        const int64_t elements = maker->problem->decisions[item->decision].elements;
+        const struct weft_problem_decision *decision = &maker->problem->decisions[item->decision];
+        const int64_t elements =
+            decision->elements - (item->acquires ? 0 : decision->frozen_elements);
         const double size = (double)item->block_bytes * item->n_blocks / (double)elements;
         *bytes = elements > 0 && size <= sizeof(double) ? (int32_t)size : 0;
     }

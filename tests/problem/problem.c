@@ -349,7 +349,7 @@ Test(problem, items_that_move_saved_activations)
     static const char *kinds[] = {"dp", "sdp", "host"};
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
     memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);
-    decisions[2] = (struct weft_problem_decision){"a", 4, 1, saved, -1, 0, true, 0};
+    decisions[2] = (struct weft_problem_decision){"a", 4, 1, saved, -1, 0, 0, true, 0};
     problem.decisions = decisions;
     problem.n_decisions = 3;
     problem.n_strategies++;

@@ -28,8 +28,8 @@ static void make_problem(void)
     problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
     memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);
-    decisions[FROZEN] = (struct weft_problem_decision){"c", 4, 1, frozen, -1, 50, false, 0};
-    decisions[SAVED] = (struct weft_problem_decision){"saved:a", 5, 1, saved, -1, 0, true, 0};
+    decisions[FROZEN] = (struct weft_problem_decision){"c", 4, 1, frozen, -1, 50, 0, false, 0};
+    decisions[SAVED] = (struct weft_problem_decision){"saved:a", 5, 1, saved, -1, 0, 0, true, 0};
     problem.decisions = decisions;
     problem.n_decisions = MOST_DECISIONS;
     problem.n_strategies += 2;

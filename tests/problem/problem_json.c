@@ -30,7 +30,7 @@ static struct weft_problem full_problem(void)
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
     memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);
     decisions[2] =
-        (struct weft_problem_decision){WEFT_SAVED_PREFIX "a", 4, 2, saved, -1, 0, true, 0};
+        (struct weft_problem_decision){WEFT_SAVED_PREFIX "a", 4, 2, saved, -1, 0, 0, true, 0};
     items[N_SMALL_ITEMS] = small_item(2, WEFT_SAVED_DOWN, 2, 4, 4, 100);
     items[N_SMALL_ITEMS].lane = 2;
     items[A_REDUCE].after = A_GATHER;

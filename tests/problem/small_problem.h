@@ -67,8 +67,8 @@ static inline struct weft_problem small_problem(void)
         {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &b_times[IS_SDP], b_holds, WEFT_HOME_DEVICE, false,
          WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, 0, 0}};
     static struct weft_problem_decision decisions[2] = {
-        {"a", 0, N_SMALL_STRATEGIES, a_strategies, 0, 50, false, 0},
-        {"b", N_SMALL_STRATEGIES, N_SMALL_STRATEGIES, b_strategies, 1, 50, false, 0}};
+        {"a", 0, N_SMALL_STRATEGIES, a_strategies, 0, 50, 0, false, 0},
+        {"b", N_SMALL_STRATEGIES, N_SMALL_STRATEGIES, b_strategies, 1, 50, 0, false, 0}};
     static int32_t slot_decisions[N_SMALL_SLOTS] = {0, 1, -1, -1, -1, -1, -1, -1, -1};
     static struct weft_problem_item items[N_SMALL_ITEMS];
     static struct weft_lane lanes[3];

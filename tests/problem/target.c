@@ -280,6 +280,40 @@ Test(target, late_reductions)
     drop_made(&made);
 }
 
+/* Of c only an adapter of a quarter is trained. */
+Test(target, frozen_parts_have_no_gradient_and_no_state)
+{
+    char begin[sizeof four], text[sizeof four + 64];
+    snprintf(begin, sizeof begin, four, "");
+    const char *c = strstr(begin, "\"parameters\": 4096");
+    cr_assert_not_null(c);
+    snprintf(text, sizeof text, "%.*s\"parameters\": 1024, \"frozen_parameters\": 3072%s",
+             (int)(c - begin), begin, c + strlen("\"parameters\": 4096"));
+    struct made made = make_of(text, false, 0);
+    const struct weft_problem *problem = made.stages.problem;
+    cr_assert_eq(problem->n_decisions, 4);
+    cr_expect_eq(problem->decisions[2].elements, 4096);
+    cr_expect_eq(problem->decisions[2].frozen_elements, 3072);
+    cr_expect_eq(find_item(problem, WEFT_ALL_GATHER, 2, 0)->block_bytes, 16 << 10);
+    cr_expect_eq(find_item(problem, WEFT_REDUCE_SCATTER, 2, 0)->block_bytes, 4 << 10);
+    /* B:c: c is copied out, 32 KiB, next to the input of d. The gradient of b's output comes later.
+     * B:b: b, its gradient, the input of c. */
+    cr_expect_eq(held_in(problem, "fffs", "F:c"), 32 << 10);
+    cr_expect_eq(held_in(problem, "fffs", "B:c"), (36 << 10) - 256);
+    cr_expect_eq(held_in(problem, "fffs", "B:b"), 20 << 10);
+    int64_t state = 0, parameters = 0;
+    const struct weft_problem_strategy *strategy = &problem->decisions[2].strategies[0];
+    for (int32_t h = 0; h < strategy->n_holds; h++) {
+        if (strategy->holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
+            state += strategy->holds[h].bytes;
+        if (strategy->holds[h].category == WEFT_CATEGORY_SHARDED_PARAMETERS)
+            parameters += strategy->holds[h].bytes;
+    }
+    cr_expect_eq(state, 4 << 10, "two moments of a half of 1024: %lld", (long long)state);
+    cr_expect_eq(parameters, 8 << 10, "a half of c: %lld", (long long)parameters);
+    drop_made(&made);
+}
+
 Test(target, micro_steps_wait_for_their_reductions)
 {
     struct made made = make_four(", \"grad_accum\": 2, \"reduce\": \"micro_step\"");

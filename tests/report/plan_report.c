@@ -156,7 +156,7 @@ static void expect_policies(const enum weft_policy *policies, int32_t n, const c
                                                 WEFT_HOME_DEVICE,
                                                 0,
                                                 0};
-        decisions[i] = (struct weft_problem_decision){names[i], i, 1, &own[i], -1, 0, false, 0};
+        decisions[i] = (struct weft_problem_decision){names[i], i, 1, &own[i], -1, 0, 0, false, 0};
     }
     int32_t first_of_each[5] = {0};
     struct weft_problem problem = {.n_decisions = n, .decisions = decisions};
@@ -194,7 +194,7 @@ Test(plan_report, policies_wrap)
     char names[UNITS][16];
     for (int u = 0; u < UNITS; u++) {
         snprintf(names[u], sizeof names[u], "layers.%d", u);
-        decisions[u] = (struct weft_problem_decision){names[u], 2 * u, 2, own, -1, 0, false, 0};
+        decisions[u] = (struct weft_problem_decision){names[u], 2 * u, 2, own, -1, 0, 0, false, 0};
         strategies[u] = u % 2;
     }
     problem.n_decisions = UNITS;

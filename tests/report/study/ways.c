@@ -36,7 +36,7 @@ static struct weft_problem with_saved(struct weft_problem_decision decisions[3],
         ways_layers[i].kind = &weft_kind_transformer_block;
     }
     decisions[2] = (struct weft_problem_decision){
-        "saved:a", 2 * N_SMALL_STRATEGIES, N_SAVED, strategies, -1, 0, true, 0};
+        "saved:a", 2 * N_SMALL_STRATEGIES, N_SAVED, strategies, -1, 0, 0, true, 0};
     for (int i = 0; i < N_SMALL_ITEMS; i++)
         items[i] = problem.items[i];
     items[N_SMALL_ITEMS] = small_item(2, WEFT_SAVED_DOWN, 1 << 1, 3, 4, 300);

@@ -22,6 +22,8 @@ static const struct weft_field custom_keys[] = {
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
     {"freed", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_FREED), "\"0B\"", 0, WEFT_LARGE, NULL, NULL,
      "bytes of saved that backward has freed when it holds most; only for FSDP2"},
+    {"frees_input", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_FREES_INPUT), "false", 0, 0, NULL,
+     NULL, "no backward reads its input, so the input is free after its forward"},
     {"reads_output", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_READS_OUTPUT), "false", 0, 0, NULL,
      NULL, "backward reads its output, as a ReLU's does; otherwise only the next layer's may"},
     {"table", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_TABLE), "false", 0, 0, NULL, NULL,
@@ -69,7 +71,7 @@ static enum weft_status custom_needs(struct weft_subject *subject, struct weft_l
     work->forward_temporary_bytes =
         weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_TEMPORARY));
     work->backward_temporary_bytes = work->forward_temporary_bytes;
-    work->backward_reads_input = true; /* unknown, so assumed */
+    work->backward_reads_input = !layer->keys[WEFT_CUSTOM_FREES_INPUT].flag;
     work->backward_reads_output = layer->keys[WEFT_CUSTOM_READS_OUTPUT].flag;
     work->forward_flops = (double)samples * layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number;
     work->backward_flops = (double)samples * layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number;

@@ -12,6 +12,7 @@ enum {
     WEFT_CUSTOM_SAVED,
     WEFT_CUSTOM_TEMPORARY,
     WEFT_CUSTOM_FREED,
+    WEFT_CUSTOM_FREES_INPUT,  /* flag */
     WEFT_CUSTOM_READS_OUTPUT, /* flag */
     WEFT_CUSTOM_TABLE         /* flag */
 };

@@ -298,7 +298,7 @@ static enum weft_status weigh_layers(struct weft_weigher *w, struct weft_error *
 
 static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *err)
 {
-    enum { OF_ALL = 6, OF_MICRO_STEP = 2, OF_LAYER = 6 };
+    enum { OF_ALL = 7, OF_MICRO_STEP = 2, OF_LAYER = 6 };
     int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
     size_t n_micro = (size_t)w->period->rule.n_micro;
     size_t most = OF_ALL + n_micro * (OF_MICRO_STEP + OF_LAYER * (size_t)n_layers);

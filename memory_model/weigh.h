@@ -129,8 +129,11 @@ struct weft_weigh_options {
     int64_t copy_block_bytes;
     struct weft_ring ring; /* saturates the disk, for any model; no lanes without a disk */
     const struct weft_target *target; /* the runtime that holds the memory; NULL: Weft */
-    bool hybrid;      /* units may have hsdp: shards has several nodes of several ranks */
-    bool central;     /* units may have central */
+    bool hybrid;  /* units may have hsdp: shards has several nodes of several ranks */
+    bool central; /* units may have central */
+    int64_t foreach_bytes, loop_bytes; /* temporaries of PyTorch's update: of an own element, and of
+                                          one of the largest layer */
+    bool reduce_copies;                /* a reduction copies its input */
     const bool *late; /* [n_layers]: units by first layer that reduce at the end; NULL: none more */
 };
 

@@ -10,7 +10,8 @@
  * Reductions: after the unit's last backward its parameters, that layer's saved activations and
  * temporaries are released, the input of the reduction before it is freed, and its gradient is
  * copied into an input of its own. The gradient is freed before the output is allocated. If this is
- * more than the backward held, the difference is a temporary of that slot.
+ * more than the backward held, the difference is a temporary of that slot. A library that copies
+ * the input (gloo) holds the copy while it reduces; it is counted in the slot that launches it.
  * The input stays until the next reduction is copied in, or a later one if several inputs may be
  * held at once, even if the reduction is complete.
  *
@@ -18,6 +19,7 @@
  * gradient to then. So does a unit that the plan reduces late; its gradient is in the dtype of the
  * reduction. The end reduces them in reverse order of the units, so the unit without an input is
  * the last. It then also keeps its parameters until the end, if backward gathered them. */
+#include "base/checked.h"
 #include "memory_model/weigh.h"
 #include "memory_model/weigh_parts.h"
 
@@ -122,11 +124,33 @@ static int64_t none_or_more(int64_t bytes)
     return bytes > 0 ? bytes : 0;
 }
 
+/* Adds temporaries of the update, which PyTorch runs for all units in one call. */
+static void hold_update(struct weft_weigher *w, struct weft_hold *holds, int32_t *n)
+{
+    const struct weft_period *period = w->period;
+    int64_t sum = 0, most = 0;
+    int32_t first = period->n_slots, last = -1;
+    for (int32_t u = 0; u < w->shards->n_units; u++) {
+        const int64_t own = w->shards->units[u].trained_elements / w->shards->ranks;
+        const int32_t update = period->update[u];
+        if (update < 0) continue;
+        w->overflow |= !weft_checked_add(sum, own, &sum);
+        if (own > most) most = own;
+        if (update < first) first = update;
+        if (update > last) last = update;
+    }
+    w->overflow |= !weft_checked_mul(sum, w->options->foreach_bytes, &sum) ||
+                   !weft_checked_mul(most, w->options->loop_bytes, &most);
+    if (last >= 0)
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, first, last, sum > most ? sum : most);
+}
+
 int32_t weft_weigh_flat_common(struct weft_weigher *w, struct weft_hold *holds)
 {
     int64_t most = 0;
     int32_t n = 0;
-    if (w->options->batch.compute == WEFT_F32) return 0; /* it gathers the part itself */
+    hold_update(w, holds, &n);
+    if (w->options->batch.compute == WEFT_F32) return n; /* it gathers the part itself */
     for (int32_t u = 0; u < w->shards->n_units; u++) {
         const int64_t bytes = unit_bytes(w, u, w->options->batch.compute) / w->shards->ranks;
         if (bytes > most) most = bytes;
@@ -261,6 +285,9 @@ static void hold_to_end(struct weft_weigher *w, int32_t u, int32_t last, int32_t
                         dtype != compute ? none_or_more(bytes - parameters) : 0);
         return;
     }
+    if (w->options->reduce_copies)
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, end, end,
+                        none_or_more(gradient_bytes(w, u, w->options->reduce) - bytes));
     if (!has_late(w)) return;
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, end, end, end_bytes(w));
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_GATHERED_PARAMETERS, last + 1, end,
@@ -294,7 +321,8 @@ static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enu
         return;
     }
     if (is_released(w, u)) freed += unit_bytes(w, u, w->options->batch.compute);
-    const int64_t more = none_or_more(output - gradient_bytes(w, u, dtype));
+    const int64_t copy = w->options->reduce_copies ? input : 0;
+    const int64_t more = none_or_more(output + copy - gradient_bytes(w, u, dtype));
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
                     none_or_more(input + more - freed));
 }

@@ -29,7 +29,8 @@ struct weft_cluster {
         struct weft_link intra, inter;
         int64_t alpha_per_node_ns; /* joins inter.alpha_ns for each node after the second */
     } link;
-    int64_t channels; /* serial lanes of the network: 1, or 2 (gathers, reductions) */
+    bool reduce_copies; /* a reduction copies its input; for plans that PyTorch runs */
+    int64_t channels;   /* serial lanes of the network: 1, or 2 (gathers, reductions) */
     struct {
         double compute, channel; /* share of its speed that each loses while both run */
     } contention;
@@ -42,6 +43,8 @@ struct weft_cluster {
     struct weft_disk_spec disk;
 };
 
+/* How PyTorch updates: which temporaries an update holds (memory_model/weigh_flat.c). */
+enum weft_optimizer_loop { WEFT_LOOP_FOREACH, WEFT_LOOP_FUSED, WEFT_LOOP_FOR, WEFT_LOOP_COUNT };
 enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_LAMB, WEFT_OPTIMIZER_COUNT };
 enum weft_cadence {
     WEFT_CADENCE_AUTO, /* the faster one */
@@ -89,6 +92,7 @@ struct weft_train {
     } precision;
     struct {
         int type; /* enum weft_optimizer_type */
+        int loop; /* enum weft_optimizer_loop; for plans that PyTorch runs */
         double lr, betas[2], eps, weight_decay, momentum;
         bool exempt_vectors; /* tensors of one dimension do not decay */
     } optimizer;

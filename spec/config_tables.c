@@ -19,6 +19,7 @@
 static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
 static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", "lamb", NULL};
+static const char *const loops[] = {"foreach", "fused", "for-loop", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
 static const char *const block_scales[] = {"usual", "half", "twice", "whole", "auto", NULL};
@@ -135,6 +136,8 @@ static const struct weft_field cluster_fields[] = {
     {"device", WEFT_FIELD_OBJECT, AT(weft_cluster, device), "{}", 0, 0, NULL, &device_table,
      "figures of the device"},
     {"link", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &link_table, "figures of the network"},
+    {"reduce_copies", WEFT_FIELD_BOOL, AT(weft_cluster, reduce_copies), "false", 0, 0, NULL, NULL,
+     "plan.for fsdp2: a reduction copies its input, as gloo's does"},
     {"channels", WEFT_FIELD_INTEGER, AT(weft_cluster, channels), "1", 1, 2, NULL, NULL,
      "collectives under way at once: 2 has one channel for gathers and one for reductions, each as "
      "fast as link says; on GPUs planning only"},
@@ -194,6 +197,10 @@ static const struct weft_field optimizer_fields[] = {
      "their step"},
     {"momentum", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.momentum), "0.9", 0, 0.99999999, NULL,
      NULL, "sgd: decay of its one moment; 0: none is kept"},
+    {"loop", WEFT_FIELD_CHOICE, AT(weft_train, optimizer.loop), "\"foreach\"", 0, 0, loops, NULL,
+     "plan.for fsdp2: how PyTorch updates. foreach, its default on a GPU, holds 4 bytes more for "
+     "each "
+     "own parameter of adamw; for-loop 8 for each of the largest layer; fused none"},
 };
 static const struct weft_field_table optimizer_table = {"optimizer", "The update of parameters.",
                                                         ROWS(optimizer_fields)};

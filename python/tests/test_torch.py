@@ -181,6 +181,14 @@ class TwoRanks(unittest.TestCase):
         frozen, trained = self.seen["frozen"]
         self.assertTrue(0 < frozen < trained, self.seen["frozen"])
 
+    def test_frozen_parts_of_layers_are_not_planned_as_trained(self):
+        adapters = self.seen["adapters"]
+        measured, limit, whole = adapters["peaks"]
+        self.assertTrue(adapters["same"])
+        self.assertTrue(0.9 * limit <= measured <= 1.05 * limit, adapters["peaks"])
+        self.assertLess(limit, 0.8 * whole)
+        self.assertIn("optimizer fast: give foreach, fused, for-loop", adapters["refused"])
+
     def test_blocks_find_themselves(self):
         """Experts are no units; layers without an input gradient are one."""
         nested, own, plain, positions, grouped = self.seen["found"]["names"]

@@ -243,6 +243,7 @@ def plan_models():
         result["bad plans"]["broken"] = str(error)
     result["curve"], result["checkpointed"], result["found"] = run_module(), checkpointed(), found_units()
     result["mixed"], result["frozen"] = mixed_precision(), frozen_peaks()
+    result["adapters"] = adapters()
     result["interrupted"] = interrupted(models.plain_plan())
     result["state"], result["relu"] = changed_state(), relu_layers()
     return result
@@ -274,6 +275,39 @@ def frozen_peaks():
             loss_of(model(next(batches())[0]), next(batches())[1]).backward()
         peaks.append(seen.peak_bytes)
     return peaks
+
+
+def adapters():
+    """Trains `down` of each block alone; returns whether losses are FSDP2's, peaks, and a refusal."""
+    example = next(batches())
+
+    def make():
+        model = models.make_model()
+        for block in model.b:
+            for module in (block.norm, block.up):
+                module.requires_grad_(False)
+        return model
+
+    def train_steps(model):
+        losses, optimizer = [], torch.optim.AdamW([p for p in model.parameters() if p.requires_grad])
+        for _ in range(3):
+            with weft.record(model, optimizer, memory=True) as seen:
+                loss = loss_of(model(example[0]), example[1])
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            losses.append(loss.item())
+        return losses, seen.peak_bytes
+
+    model = make()
+    measured = weft.measure(model, example, loss_of)
+    plan, whole = (weft.plan(each, example, loss_of) for each in (measured, models.make_model()))
+    default = make()
+    wrap_plainly(default)
+    losses, peak = train_steps(plan.apply(model))
+    return {"same": losses == train_steps(default)[0],
+            "peaks": [peak, plan.said["predicted"]["peak_bytes"], whole.said["predicted"]["peak_bytes"]],
+            "refused": refusal(lambda: weft.plan(measured, example, loss_of, optimizer="fast"))}
 
 
 def mixed_precision():

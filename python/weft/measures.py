@@ -30,6 +30,7 @@ class Layer:
     tie: int = None  # the first layer that it shares parameters with
     frozen: bool = False  # no parameter has a gradient
     reads_in_backward: bool = False  # an embedding saves none of its parameters
+    frees_input: bool = False  # nobody keeps its input for a backward
     reads_output: bool = False  # in backward, as a ReLU does
     forward_flops: int = 0
     backward_flops: int = 0
@@ -64,6 +65,8 @@ class Measured:
     agree_ns: int = 0
     on_meta: bool = False
     buffers: int = 0  # bytes, whole on each rank
+    device: str = "cpu"
+    reduce_copies: bool = False  # a reduction copies its input
 
 
 def walk_tensors(value):
@@ -289,7 +292,7 @@ def measure_bytes(passes, layers):
                 layer.tie = first
     others = WeakSet(t.untyped_storage() for t in walk_tensors([passes.inputs, passes.keywords, passes.targets]))
     others.update(buffer.untyped_storage() for buffer in passes.model.buffers())
-    outputs, saved, at, rises = WeakSet(), WeakKeyDictionary(), ["forward", 0, 0], {}
+    outputs, saved, at, rises = WeakKeyDictionary(), WeakKeyDictionary(), ["forward", 0, 0], {}
 
     def read(storage):
         layer, owner = layers[at[1]], held[storage._cdata]
@@ -302,6 +305,10 @@ def measure_bytes(passes, layers):
     counter = Bytes(use)
 
     def mark(kind, number):
+        if kind == "backward" and at[0] == "forward":  # outputs that are alive here wait for a backward
+            kept = set(outputs.values())
+            for reader in range(1, len(layers)):
+                layers[reader].frees_input = layers[reader - 1].output > 0 and reader - 1 not in kept
         if at[:2] == [kind, number]:  # another module of the layer
             return
         rises[at[0], at[1]] = max(counter.peak - at[2], rises.get((at[0], at[1]), 0))
@@ -313,7 +320,7 @@ def measure_bytes(passes, layers):
             storage = tensor.untyped_storage()
             if storage in outputs:
                 continue
-            outputs.add(storage)
+            outputs[storage] = number
             layers[number].output += storage.nbytes()
             if saved.get(storage) == number:  # by its last operation
                 layers[number].saved -= storage.nbytes()
@@ -469,12 +476,13 @@ def measure(model, example, loss, layers=None, mesh=None, mp_policy=None):
     with keep_state(model, device), cast_parameters(model, mp_policy):
         found = order_layers(model, example, loss, found, mp_policy)
     kept = [Layer(names, modules) for names, modules in found]
-    measured = Measured(kept, 1, on_meta=device.type == "meta")
+    measured = Measured(kept, 1, on_meta=device.type == "meta", device=device.type)
     with keep_state(model, device), cast_parameters(model, mp_policy):
         measure_layers(Passes(model, example, loss, found, mp_policy), kept, device)
     if dist.is_available() and dist.is_initialized():
         group = mesh.get_group() if mesh is not None else None
         measured.ranks = dist.get_world_size(group)
+        measured.reduce_copies = "gloo" in dist.get_backend(group) and device.type == "cpu"
         if measured.ranks > 1 and not measured.on_meta:
             measured.collectives, measured.agree_ns = measure_collectives(group, device)
     measured.buffers = sum({buffer.untyped_storage()._cdata: buffer.untyped_storage().nbytes()

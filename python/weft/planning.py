@@ -9,6 +9,7 @@ from .plans import Plan
 from .program import WeftError, find_program, make_export
 from .ranks import is_first, share_text
 
+LOOPS = ("foreach", "fused", "for-loop")  # of PyTorch's AdamW
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}  # Weft's names, and PyTorch's
 
 
@@ -31,8 +32,15 @@ def read_size(text):
     return round(float(number) * (1024 if binary else 1000) ** " KMGTP".index(prefix or " "))
 
 
+def find_loop(measured, timed, optimizer):
+    """Returns how the optimizer updates; PyTorch's default is foreach on a GPU."""
+    if optimizer not in (None, *LOOPS):
+        raise WeftError(f"optimizer {optimizer}: give {', '.join(LOOPS)}, as PyTorch's AdamW has them")
+    return optimizer or ("for-loop" if timed and measured.device == "cpu" else "foreach")
+
+
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
-                planner=None, reduce="f32"):
+                planner=None, reduce="f32", optimizer=None):
     """Returns config and profile; None for a profile without measured times."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
@@ -42,6 +50,8 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     place["ranks"] = ranks or place.get("ranks") or measured.ranks
     # Each rank holds buffers whole, next to the context and libraries.
     place["base"] = f"{read_size(place.get('base', '0B')) + measured.buffers}B"
+    if timed and measured.reduce_copies:
+        place["reduce_copies"] = True
     if memory_limit is not None:
         place["memory_limit"] = memory_limit
     if timed and place["ranks"] != measured.ranks:
@@ -51,14 +61,15 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     for layer in measured.layers:
         frozen = 0 if layer.frozen else pad_rows(layer.frozen_shapes, place["ranks"])
         layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(layer.forward_flops),
-                       "backward_flops": str(layer.backward_flops), "parameters": layer.pad(place["ranks"]) - frozen, "frozen_parameters": frozen,
-                       "output": f"{layer.output}B", "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
-                       "freed": f"{layer.freed}B", "reads_output": layer.reads_output,
-                       "frozen": layer.frozen and layer.whole > 0,
+                       "backward_flops": str(layer.backward_flops), "parameters": layer.pad(place["ranks"]) - frozen,
+                       "frozen_parameters": frozen, "output": f"{layer.output}B", "saved": f"{layer.saved}B",
+                       "temporary": f"{layer.temporary}B", "freed": f"{layer.freed}B", "frees_input": layer.frees_input,
+                       "reads_output": layer.reads_output, "frozen": layer.frozen and layer.whole > 0,
                        "table": layer.whole > 0 and not layer.reads_in_backward,
                        **({} if layer.tie is None else {"tie": measured.layers[layer.tie].name})})
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
-              "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
+              "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0,
+                        "optimizer": {"type": "adamw", "loop": find_loop(measured, timed, optimizer)},
                         "precision": {"compute": precision or ("f32" if timed else "bf16"), "reduce": reduce}},
               "plan": {"for": "fsdp2", "planner": planner or "ilp"}}
     if not timed:
@@ -96,13 +107,14 @@ def find_policy(policy, precision):
 
 
 def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
-         planner=None, mp_policy=None):
+         planner=None, mp_policy=None, optimizer=None):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
     "24GiB" or None. `ranks` and `cluster` are of machines that are not there. `precision` is the dtype of gathers: f32,
     or bf16 with a cluster, unless given. `mp_policy` is the policy that `apply` gets: its dtypes are those of gathers,
-    reductions and activations. `planner` is one of Weft's, ilp unless given.
+    reductions and activations. `planner` is one of Weft's, ilp unless given. `optimizer` is how AdamW updates: "foreach",
+    "fused" or "for-loop"; unless given PyTorch's default for the device.
     """
     if mp_policy is None and precision is None and cluster is not None:
         precision = "bf16"
@@ -112,10 +124,10 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     if is_first():
         try:
             # FSDP2's own rule has no limit to keep to, and its bound is not shown: no work is spent on one.
-            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce),
+            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer),
                                ("--work-limit", "1M"), force=True)
-            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner, reduce),
-                               ("--work-limit", "20G"))
+            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner, reduce,
+                                            optimizer), ("--work-limit", "20G"))
             said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
             modules = {layer.name: layer.names for layer in measured.layers}
             for unit in said["units"]:

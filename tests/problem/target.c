@@ -314,6 +314,46 @@ Test(target, frozen_parts_have_no_gradient_and_no_state)
     drop_made(&made);
 }
 
+/* Bytes of temporaries that are common to all updates. */
+static int64_t update_temporary(const char *train)
+{
+    struct made made = make_four(train);
+    const struct weft_problem *problem = made.stages.problem;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < problem->n_common; i++) {
+        const struct weft_hold *hold = &problem->common[i];
+        if (hold->category != WEFT_CATEGORY_TEMPORARY) continue;
+        if (hold->first == find_slot(problem, "U:a") && hold->last == find_slot(problem, "U:d"))
+            bytes += hold->bytes;
+    }
+    drop_made(&made);
+    return bytes;
+}
+
+/* A rank has 4,096 elements, 2,048 of them of c. */
+Test(target, temporaries_of_an_update)
+{
+    cr_expect_eq(update_temporary(""), 4 * 4096);
+    cr_expect_eq(update_temporary(", \"optimizer\": {\"loop\": \"for-loop\"}"), 8 * 2048);
+    cr_expect_eq(update_temporary(", \"optimizer\": {\"loop\": \"fused\"}"), 0);
+    cr_expect_eq(update_temporary(", \"optimizer\": {\"type\": \"sgd\"}"), 0);
+}
+
+/* B:d: at the reduction of d its input, the copy and its output are there, 10 KiB. B:c: those of c
+ * have 40 KiB. */
+Test(target, a_reduction_may_copy_its_input)
+{
+    char begin[sizeof four], text[sizeof four + 64];
+    snprintf(begin, sizeof begin, four, "");
+    const char *ranks = strstr(begin, "\"ranks\": 2");
+    cr_assert_not_null(ranks);
+    snprintf(text, sizeof text, "%.*s\"reduce_copies\": true, %s", (int)(ranks - begin), begin,
+             ranks);
+    struct made made = make_of(text, false, 0);
+    expect_rows(made.stages.problem, "fffs", (const int64_t[]){8, 16, 32, 8, 10, 40, 32, 16, 8});
+    drop_made(&made);
+}
+
 Test(target, micro_steps_wait_for_their_reductions)
 {
     struct made made = make_four(", \"grad_accum\": 2, \"reduce\": \"micro_step\"");

@@ -14,6 +14,7 @@ enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096, WEFT_CLI_LAYERS = 16 }
 enum weft_progress_choice { WEFT_PROGRESS_AUTO, WEFT_PROGRESS_PLAIN, WEFT_PROGRESS_NONE };
 enum weft_color { WEFT_COLOR_AUTO, WEFT_COLOR_ALWAYS, WEFT_COLOR_NEVER };
 
+struct weft_answer;
 struct weft_kinds;
 struct weft_profile;
 struct weft_watch;
@@ -175,6 +176,11 @@ WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
 WEFT_MUST_USE enum weft_status weft_cli_emit_text(const struct weft_cli *cli,
                                                   const struct weft_text *text,
                                                   struct weft_error *err);
+
+/* weft_cli_emit for an answer, as text or with --json as JSON. */
+WEFT_MUST_USE enum weft_status weft_cli_emit_answer(const struct weft_cli *cli,
+                                                    const struct weft_answer *answer,
+                                                    struct weft_error *err);
 
 /* weft_cli_emit without escapes, byte for byte. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli,

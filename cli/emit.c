@@ -6,6 +6,8 @@
 #include "base/wrap.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
+#include "report/answer.h"
 
 enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_text *text,
                                struct weft_error *err)
@@ -58,4 +60,22 @@ enum weft_status weft_cli_emit_file(const struct weft_cli *cli, const struct wef
     if (cli->output && strcmp(cli->output, "-") == 0) return WEFT_OK;
     to_stdout.output = NULL;
     return weft_cli_emit(&to_stdout, report, err);
+}
+
+enum weft_status weft_cli_emit_answer(const struct weft_cli *cli, const struct weft_answer *answer,
+                                      struct weft_error *err)
+{
+    struct weft_json_writer writer;
+    struct weft_text out;
+    weft_cli_report_init(cli, cli->output, &out);
+    if (cli->json) {
+        weft_json_writer_init(&writer, &out, 2);
+        weft_answer_json(answer, &writer);
+        weft_text_add(&out, "\n");
+    } else {
+        weft_answer_text(answer, &out);
+    }
+    const enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_text_finish(&out);
+    return status;
 }

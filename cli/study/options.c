@@ -4,27 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/machine/cores.h"
 #include "base/units.h"
-#include "cli/process/children.h"
+#include "cli/study/crew.h"
 #include "cli/study/sweep.h"
 #include "problem/variants.h"
 #include "scheduler/planners/table.h"
 
 enum { DEFAULT_POINTS = 9 };
-
-/* Reads a flag's number from 1 on; without the flag *out stays. */
-static enum weft_status read_number(const char *flag, const char *text, int32_t most, int32_t *out,
-                                    struct weft_error *err)
-{
-    char *end;
-    if (text == NULL) return WEFT_OK;
-    long value = strtol(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || value < 1 || value > most)
-        return weft_fail(err, WEFT_E_USAGE, "%s %s: a number from 1 to %d", flag, text, most);
-    *out = (int32_t)value;
-    return WEFT_OK;
-}
 
 static int compare_sizes(const void *a, const void *b)
 {
@@ -110,7 +96,7 @@ static enum weft_status read_grid(struct weft_study *study, struct weft_error *e
     if (study->hosts_given)
         return read_sizes(flag, cli->host_limits, 0, WEFT_SWEEP_CURVES, study->hosts,
                           &study->n_hosts, err);
-    return read_number(flag, cli->host_points, WEFT_SWEEP_CURVES, &study->n_hosts, err);
+    return weft_flag_number(flag, cli->host_points, WEFT_SWEEP_CURVES, &study->n_hosts, err);
 }
 
 static void drop_planners(const struct weft_config *config, struct weft_study *study)
@@ -202,12 +188,10 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
 enum weft_status weft_study_read_options(struct weft_study *study, struct weft_error *err)
 {
     const struct weft_cli *cli = study->cli;
-    const int32_t cores = weft_cores();
     study->n_limits = DEFAULT_POINTS;
-    study->jobs = cores < WEFT_CHILDREN_MOST ? cores : WEFT_CHILDREN_MOST;
     WEFT_TRY(check_flags(cli, err));
-    WEFT_TRY(read_number("--points", cli->points, WEFT_SWEEP_POINTS, &study->n_limits, err));
-    WEFT_TRY(read_number("--jobs", cli->jobs, WEFT_CHILDREN_MOST, &study->jobs, err));
+    WEFT_TRY(weft_flag_number("--points", cli->points, WEFT_SWEEP_POINTS, &study->n_limits, err));
+    WEFT_TRY(weft_crew_read_jobs(cli->jobs, &study->jobs, err));
     if (cli->json && (weft_study_is_stdout(cli->csv) || weft_study_is_stdout(cli->svg)))
         return weft_fail(err, WEFT_E_USAGE,
                          "--json has standard output for itself: give --csv or --svg a file");

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "spec/kind.h"
@@ -83,4 +84,16 @@ bool weft_list_next(struct weft_list *list)
     snprintf(list->item, sizeof list->item, "%.*s", (int)length, list->rest);
     list->rest = list->rest[length] == ',' ? list->rest + length + 1 : NULL;
     return true;
+}
+
+enum weft_status weft_flag_number(const char *flag, const char *text, int32_t most, int32_t *out,
+                                  struct weft_error *err)
+{
+    char *end;
+    if (text == NULL) return WEFT_OK;
+    long value = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || value < 1 || value > most)
+        return weft_fail(err, WEFT_E_USAGE, "%s %s: a number from 1 to %d", flag, text, most);
+    *out = (int32_t)value;
+    return WEFT_OK;
 }

@@ -58,4 +58,8 @@ struct weft_list {
 /* Reads the next item, which may be empty; false after the last one. */
 bool weft_list_next(struct weft_list *list);
 
+/* Reads a flag's number from 1 to `most`; without the flag (NULL) *out stays. WEFT_E_USAGE. */
+WEFT_MUST_USE enum weft_status weft_flag_number(const char *flag, const char *text, int32_t most,
+                                                int32_t *out, struct weft_error *err);
+
 #endif

@@ -1,25 +1,26 @@
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/units.h"
-#include "cli/process/children.h"
+#include "cli/study/crew.h"
 #include "cli/study/sweep.h"
 
 /* The rows while they are planned. */
 struct planning {
     struct weft_study *study;
-    const char *start;           /* plan file that the next child starts from, or NULL */
-    struct weft_hash start_hash; /* of that plan; "": none */
-    int32_t n_done;
-    struct weft_child children[WEFT_CHILDREN_MOST];
-    struct weft_study_row *rows[WEFT_CHILDREN_MOST]; /* row of each child */
+    const char *start;           /* plan file that the next row starts from, or NULL */
+    struct weft_hash start_hash; /* of that plan */
+    struct weft_crew crew;
 };
 
 /* Hashes the row's inputs, except the inputs of all rows. */
-static struct weft_hash hash_inputs(const struct planning *planning,
-                                    const struct weft_study_row *row)
+static struct weft_hash hash_inputs(void *context, int32_t index)
 {
+    const struct planning *planning = context;
+    const struct weft_study_row *row = &planning->study->rows[index];
     const struct weft_sweep_point *point = row->point;
     char hash[WEFT_HASH_TEXT_BYTES];
     return weft_kept_key(&planning->study->kept, "plan %s within %lld, %lld, %lld from %s",
@@ -28,19 +29,24 @@ static struct weft_hash hash_inputs(const struct planning *planning,
                          planning->start ? weft_hash_show(planning->start_hash, hash) : "none");
 }
 
-static enum weft_status start_child(struct planning *planning, int32_t child,
-                                    struct weft_study_row *row, struct weft_error *err)
+static int fill_arguments(void *context, int32_t index, struct weft_place *place, const char **argv)
 {
+    const struct planning *planning = context;
     const struct weft_study *study = planning->study;
-    const char *argv[WEFT_PLACE_ARGUMENTS] = {NULL};
-    struct weft_place place = weft_study_place(study, row->point);
-    int n = weft_place_plan(study->cli, &place, study->profile[0] != '\0', argv);
+    const struct weft_study_row *row = &study->rows[index];
+    *place = weft_study_place(study, row->point);
+    int n = weft_place_plan(study->cli, place, study->profile[0] != '\0', argv);
     weft_place_flag(argv, &n, "--planner", row->planner);
     if (planning->start) weft_place_flag(argv, &n, "--start", planning->start);
-    WEFT_TRY(weft_child_start(&planning->children[child], argv, err));
-    planning->rows[child] = row;
-    row->begun = true;
-    return WEFT_OK;
+    return n;
+}
+
+static void name_row(void *context, int32_t index, char out[WEFT_ROW_NAME_BYTES])
+{
+    const struct weft_study_row *row = &((struct planning *)context)->study->rows[index];
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    snprintf(out, WEFT_ROW_NAME_BYTES, "planner %.100s within %s", row->planner,
+             weft_units_show_bytes(row->point->limit_bytes, bytes));
 }
 
 static bool takes_starts(const struct weft_study_row *row)
@@ -75,106 +81,29 @@ static enum weft_status read_plan(const struct weft_study *study, struct weft_st
     return WEFT_OK;
 }
 
-/* Fills the row's point from the child's output, and finishes the child. */
-static enum weft_status judge_child(const struct weft_study *study, struct weft_study_row *row,
-                                    struct weft_child *child, struct weft_error *err)
+/* Fills the row's point. A config is valid here, so WEFT_E_DATA means that the rule does not
+ * apply. */
+static enum weft_status take_end(void *context, int32_t index, const struct weft_row_end *end,
+                                 struct weft_error *err)
 {
-    char bytes[WEFT_UNITS_TEXT_BYTES];
-    enum weft_status status = weft_status_of_exit_code(child->exit_code);
-    weft_units_show_bytes(row->point->limit_bytes, bytes);
-    if (child->exit_code == 0) {
-        status = read_plan(study, row, &child->said, err);
-    } else if (status == WEFT_E_DATA) { /* the config is valid, so the rule does not apply */
-        if (row->first) weft_log(WEFT_LOG_INFO, "sweep: %s", weft_child_error(child));
-        status = WEFT_OK;
-    } else if (status == WEFT_E_INFEASIBLE) {
-        status = WEFT_OK;
-    } else if (child->exit_code > 128) {
-        status =
-            weft_fail(err, WEFT_E_INTERNAL, "planner %s within %s: its process ended by signal %d",
-                      row->planner, bytes, child->exit_code - 128);
-    } else {
-        status = weft_fail(err, status, "planner %s within %s: %s", row->planner, bytes,
-                           weft_child_error(child));
-    }
-    weft_child_finish(child);
-    return status;
-}
-
-/* Waits for a child, keeps its plan, or the fact that there is none, and judges it. Other exit
- * codes may differ the next time. */
-static enum weft_status take_child(struct planning *planning, int32_t jobs, struct weft_error *err)
-{
-    struct weft_study *study = planning->study;
-    int32_t ended;
-    WEFT_TRY(weft_children_wait(planning->children, jobs, &ended, study->cli->watch, err));
-    struct weft_child *child = &planning->children[ended];
-    struct weft_study_row *row = planning->rows[ended];
-    const enum weft_status status = weft_status_of_exit_code(child->exit_code);
-    if (child->exit_code == 0 || status == WEFT_E_DATA || status == WEFT_E_INFEASIBLE)
-        weft_kept_add(&study->kept, hash_inputs(planning, row), child->exit_code,
-                      child->exit_code == 0 ? &child->said : &child->noted);
-    return judge_child(study, row, child, err);
-}
-
-/* *found: an earlier, stopped sweep planned the row. */
-static enum weft_status take_kept(const struct planning *planning, struct weft_study_row *row,
-                                  bool *found, struct weft_error *err)
-{
-    struct weft_child child = {0};
-    struct weft_text text;
-    weft_text_init(&text);
-    *found =
-        weft_kept_find(&planning->study->kept, hash_inputs(planning, row), &child.exit_code, &text);
-    if (!*found) return WEFT_OK;
-    *(child.exit_code == 0 ? &child.said : &child.noted) = text;
-    row->begun = true;
-    return judge_child(planning->study, row, &child, err);
-}
-
-static enum weft_status plan_all(struct planning *planning, struct weft_error *err)
-{
-    const struct weft_study *study = planning->study;
-    int32_t next = 0;
-    for (int32_t i = 0; i < study->n_rows; i++) {
-        bool found;
-        WEFT_TRY(take_kept(planning, &study->rows[i], &found, err));
-        planning->n_done += found;
-    }
-    if (planning->n_done > 0)
-        weft_log(WEFT_LOG_INFO, "sweep: %d of %d plans were made before it was stopped",
-                 planning->n_done, study->n_rows);
-    weft_watch_begin(study->cli->watch, "sweep");
-    weft_watch_count(study->cli->watch, "plan", planning->n_done, study->n_rows);
-    while (planning->n_done < study->n_rows) {
-        for (int32_t c = 0; c < study->jobs; c++) {
-            while (next < study->n_rows && study->rows[next].begun)
-                next++;
-            if (planning->children[c].pid == 0 && next < study->n_rows)
-                WEFT_TRY(start_child(planning, c, &study->rows[next], err));
-        }
-        WEFT_TRY(take_child(planning, study->jobs, err));
-        weft_watch_count(study->cli->watch, "plan", ++planning->n_done, study->n_rows);
-    }
+    const struct weft_study *study = ((struct planning *)context)->study;
+    struct weft_study_row *row = &study->rows[index];
+    if (end->plan != NULL) return read_plan(study, row, end->plan, err);
+    if (end->status == WEFT_E_DATA && row->first) weft_log(WEFT_LOG_INFO, "sweep: %s", end->reason);
     return WEFT_OK;
 }
 
-static enum weft_status plan_from(struct planning *planning, struct weft_study_row *row,
+static enum weft_status plan_from(struct planning *planning, int32_t index,
                                   const struct weft_text *plan, struct weft_error *err)
 {
     char path[WEFT_SHARED_PATH_BYTES] = "";
     int fd = -1;
-    bool found;
-    planning->start = path;
     planning->start_hash = weft_hash_bytes(weft_text_chars(plan), plan->length);
-    enum weft_status status = take_kept(planning, row, &found, err);
-    if (status == WEFT_OK && !found) {
-        status = weft_study_share(plan, "plan", path, &fd, err);
-        if (status == WEFT_OK) status = start_child(planning, 0, row, err);
-        if (status == WEFT_OK) status = take_child(planning, 1, err);
-        if (fd >= 0) close(fd);
-    }
+    WEFT_TRY(weft_study_share(plan, "plan", path, &fd, err));
+    planning->start = path;
+    const enum weft_status status = weft_crew_plan(&planning->crew, &index, 1, err);
     planning->start = NULL;
+    close(fd);
     return status;
 }
 
@@ -204,20 +133,37 @@ static enum weft_status plan_again(struct planning *planning, struct weft_error 
         const struct weft_study_row *before = takes_starts(row) ? find_before(study, i) : NULL;
         if (!before || (row->point->fits && row->point->step_ns <= before->point->step_ns))
             continue;
-        WEFT_TRY(plan_from(planning, row, &before->plan, err));
+        WEFT_TRY(plan_from(planning, i, &before->plan, err));
     }
     return WEFT_OK;
+}
+
+static enum weft_status plan_all(struct planning *planning, struct weft_error *err)
+{
+    const int32_t n = planning->study->n_rows;
+    int32_t *rows = calloc((size_t)n + 1, sizeof *rows);
+    if (rows == NULL) return weft_fail_memory(err, "a sweep");
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = i;
+    const enum weft_status status = weft_crew_plan(&planning->crew, rows, n, err);
+    free(rows);
+    return status;
 }
 
 enum weft_status weft_study_plan(struct weft_study *study, struct weft_error *err)
 {
     struct planning planning = {.study = study};
-    weft_children_begin();
+    planning.crew = (struct weft_crew){.cli = study->cli,
+                                       .kept = &study->kept,
+                                       .jobs = study->jobs,
+                                       .n_rows = study->n_rows,
+                                       .study = &planning,
+                                       .arguments = fill_arguments,
+                                       .key = hash_inputs,
+                                       .name = name_row,
+                                       .take = take_end};
+    weft_crew_begin(&planning.crew);
     enum weft_status status = plan_all(&planning, err);
     if (status == WEFT_OK) status = plan_again(&planning, err);
-    for (int32_t c = 0; c < study->jobs; c++)
-        weft_child_finish(&planning.children[c]);
-    status = weft_children_end(status, err);
-    weft_watch_end(study->cli->watch);
-    return status;
+    return weft_crew_end(&planning.crew, status, err);
 }

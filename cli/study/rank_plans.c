@@ -9,10 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/json/json.h"
-#include "base/units.h"
-#include "cli/terminal.h"
-#include "report/table.h"
+#include "report/answer.h"
 #include "spec/config_batch.h"
 #include "spec/target.h"
 
@@ -100,65 +97,70 @@ static double rate_of(const struct row *row)
     return row->step_ns > 0 ? (double)row->tokens / ((double)row->step_ns * 1e-9) : 0;
 }
 
-static void show_rows(const struct row *rows, int32_t n, struct weft_text *out)
+enum {
+    RANKS,
+    ERROR,
+    STEP,
+    BOUND,
+    SAMPLES,
+    TOKENS,
+    MEMORY,
+    IDLE,
+    SHOWN_BOUND,
+    GAP,
+    NOTE,
+    N_COLUMNS
+};
+
+static const struct weft_column columns[N_COLUMNS] = {
+    [RANKS] = {"ranks", "ranks", 'r', WEFT_FIGURE_INTEGER, false},
+    [ERROR] = {"error", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, false},
+    [BOUND] = {"bound_ns", NULL, 'r', WEFT_FIGURE_NS, false},
+    [SAMPLES] = {"samples", NULL, 'r', WEFT_FIGURE_INTEGER, false},
+    [TOKENS] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_INTEGER, false},
+    [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, false},
+    [IDLE] = {"idle_ranks", NULL, 'r', WEFT_FIGURE_INTEGER, false},
+    [SHOWN_BOUND] = {NULL, "bound", 'r', WEFT_FIGURE_NS, false},
+    [GAP] = {NULL, "gap", 'r', WEFT_FIGURE_PERMIL, false},
+    [NOTE] = {NULL, "", 'w', WEFT_FIGURE_WORD, false},
+};
+
+static void add_row(struct weft_rows *rows, const struct row *row)
 {
-    struct weft_table table;
-    char text[WEFT_UNITS_TEXT_BYTES];
-    weft_table_init(&table, "rrrrrrw");
-    static const char *const heads[] = {"ranks", "step", "tokens/s", "memory", "bound", "gap", ""};
-    for (int i = 0; i < 7; i++)
-        weft_table_cell(&table, "%s", heads[i]);
-    for (int32_t i = 0; i < n; i++) {
-        const struct row *row = &rows[i];
-        weft_table_cell(&table, "%" PRId64, row->ranks);
-        if (row->step_ns == 0) {
-            for (int k = 0; k < 5; k++)
-                weft_table_cell(&table, "-");
-            weft_table_cell(&table, "%s", row->reason);
-            continue;
-        }
-        weft_table_cell(&table, "%s", weft_units_show_ns(row->step_ns, text));
-        weft_table_cell(&table, "%.0f", rate_of(row));
-        weft_table_cell(&table, "%s", weft_units_show_bytes(row->bytes, text));
-        weft_table_cell(&table, "%s", weft_units_show_ns(row->bound_ns, text));
-        weft_table_cell(&table, "%.3f %%",
-                        100.0 * (double)(row->step_ns - row->bound_ns) /
-                            (double)(row->bound_ns > 0 ? row->bound_ns : 1));
-        if (row->idle > 0)
-            weft_table_cell(&table, "%" PRId64 " idle in the last round", row->idle);
-        else
-            weft_table_cell(&table, "%s", "");
+    const double bound_ns = (double)(row->bound_ns > 0 ? row->bound_ns : 1);
+    weft_rows_begin(rows, NULL);
+    weft_rows_integer(rows, RANKS, row->ranks);
+    if (row->step_ns == 0) {
+        weft_rows_word(rows, ERROR, row->reason);
+        weft_rows_word(rows, NOTE, row->reason);
+        return;
     }
-    weft_table_render(&table, 0, out);
-    weft_table_finish(&table);
+    weft_rows_integer(rows, STEP, row->step_ns);
+    weft_rows_integer(rows, BOUND, row->bound_ns);
+    weft_rows_integer(rows, SAMPLES, row->samples);
+    weft_rows_real(rows, TOKENS, rate_of(row));
+    weft_rows_show(rows, TOKENS, WEFT_PAINT_NONE, "%.0f", rate_of(row));
+    weft_rows_integer(rows, MEMORY, row->bytes);
+    weft_rows_integer(rows, IDLE, row->idle);
+    weft_rows_integer(rows, SHOWN_BOUND, row->bound_ns);
+    weft_rows_real(rows, GAP, (double)(row->step_ns - row->bound_ns) / bound_ns);
+    weft_rows_word(rows, NOTE, "");
+    if (row->idle > 0)
+        weft_rows_show(rows, NOTE, WEFT_PAINT_NONE, "%" PRId64 " idle in the last round",
+                       row->idle);
 }
 
-static void write_rows(const struct row *rows, int32_t n, struct weft_text *out)
+static enum weft_status emit_rows(const struct weft_cli *cli, const struct row *rows, int32_t n,
+                                  struct weft_error *err)
 {
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_key(&writer, "plans");
-    weft_json_begin_array(&writer);
-    for (int32_t i = 0; i < n; i++) {
-        const struct row *row = &rows[i];
-        weft_json_begin_object(&writer);
-        weft_json_put_integer(&writer, "ranks", row->ranks);
-        if (row->step_ns == 0) {
-            weft_json_put_string(&writer, "error", row->reason);
-        } else {
-            weft_json_put_integer(&writer, "step_ns", row->step_ns);
-            weft_json_put_integer(&writer, "bound_ns", row->bound_ns);
-            weft_json_put_integer(&writer, "samples", row->samples);
-            weft_json_put_number(&writer, "tokens_per_s", rate_of(row));
-            weft_json_put_integer(&writer, "total_bytes", row->bytes);
-            weft_json_put_integer(&writer, "idle_ranks", row->idle);
-        }
-        weft_json_end_object(&writer);
-    }
-    weft_json_end_array(&writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    struct weft_answer answer = {0};
+    struct weft_rows *table = weft_answer_table(&answer, "plans", columns, N_COLUMNS);
+    for (int32_t i = 0; i < n; i++)
+        add_row(table, &rows[i]);
+    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
+    weft_answer_finish(&answer);
+    return status;
 }
 
 /* Makes DIR and DIR/plans. */
@@ -227,18 +229,14 @@ enum weft_status weft_rank_plans_run(const struct weft_cli *cli, weft_stage_fn *
     struct weft_cli *one = malloc(sizeof *one);
     if (one == NULL) return weft_fail_memory(err, "plans");
     *one = *cli;
-    struct weft_text out;
-    weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = plan_rows(cli, stage, one, rows, (int32_t)n, &made, err);
     if (status == WEFT_OK) {
-        (cli->json ? write_rows : show_rows)(rows, (int32_t)n, &out);
         one->output = NULL;
-        status = weft_cli_emit(one, &out, err);
+        status = emit_rows(one, rows, (int32_t)n, err);
     }
     if (status == WEFT_OK && made == 0)
         status = weft_fail(err, WEFT_E_INFEASIBLE, "no number of ranks has a plan: %s",
                            rows[n - 1].reason);
-    weft_text_finish(&out);
     free(one);
     return status;
 }

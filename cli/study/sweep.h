@@ -16,7 +16,6 @@ struct weft_study_row {
     struct weft_sweep_point *point;
     struct weft_text plan; /* the document, if a run or another plan needs it */
     bool first;            /* of its curve */
-    bool begun;            /* a process plans it, or has done so */
 };
 
 struct weft_study {

@@ -9,7 +9,6 @@
 #include "cli/study/least.h"
 #include "cli/study/place.h"
 #include "report/study/needs.h"
-#include "report/table.h"
 #include "spec/field.h"
 
 enum { MOST_LAYERS = 16384, MOST_RANKS = 65536, MOST_VALUE = 1 << 24 };
@@ -224,46 +223,38 @@ static enum weft_status read_limits(struct search *search, struct weft_error *er
                      search->least ? "least" : "largest");
 }
 
-static void add_row(struct weft_table *table, const struct found *found)
-{
-    char shown[WEFT_UNITS_TEXT_BYTES];
-    const bool has = found->value > 0, more = found->end && strcmp(found->end, "search") == 0;
-    if (has)
-        weft_table_cell(table, "%s%lld", more ? ">= " : "", (long long)found->value);
-    else
-        weft_table_cell_painted(table, WEFT_PAINT_BAD, "none");
-    weft_table_cell(table, "%s", has ? weft_units_show_bytes(found->bytes, shown) : "-");
-    weft_table_cell(table, "%s",
-                    found->step_ns > 0 ? weft_units_show_ns(found->step_ns, shown) : "-");
-    weft_table_cell(table, "%s", has && found->end ? found->end : "-");
-}
+enum { VALUE = WEFT_NEED_COLUMNS, NEEDS, STEP, END, N_COLUMNS };
 
-static void put_row(const struct found *found, struct weft_json_writer *writer)
+static void put_found(struct weft_rows *rows, const struct found *found)
 {
-    weft_json_key(writer, "value");
+    const bool more = found->end && strcmp(found->end, "search") == 0;
     if (found->value == 0) {
-        weft_json_add_null(writer);
+        weft_rows_show(rows, VALUE, WEFT_PAINT_BAD, "none");
         return;
     }
-    weft_json_add_integer(writer, found->value);
-    weft_json_put_integer(writer, "needs_bytes", found->bytes);
-    if (found->end) weft_json_put_string(writer, "bounded_by", found->end);
+    weft_rows_integer(rows, VALUE, found->value);
+    if (more) weft_rows_show(rows, VALUE, WEFT_PAINT_NONE, ">= %lld", (long long)found->value);
+    weft_rows_integer(rows, NEEDS, found->bytes);
+    if (found->step_ns > 0) weft_rows_integer(rows, STEP, found->step_ns);
+    weft_rows_word(rows, END, found->end);
 }
 
 /* Explains the table's ends: no fit, and the config's refusal. */
-static void say_ends(const struct search *search, bool has_none, struct weft_text *out)
+static void say_ends(const struct search *search, bool has_none, struct weft_answer *answer)
 {
     if (has_none && search->least)
-        weft_text_addf(out, "none      nor with %d ranks, the most that are looked at\n",
-                       MOST_RANKS);
-    if (has_none && !search->least) weft_text_add(out, "none      not even 1 fits\n");
-    if (search->refused_at > 0 && !search->least)
-        weft_text_addf(out, "config    %s=%lld: %s\n", search->key, (long long)search->refused_at,
-                       search->refusal.text);
+        weft_answer_say(answer, NULL, "none      nor with %d ranks, the most that are looked at\n",
+                        MOST_RANKS);
+    if (has_none && !search->least) weft_answer_say(answer, NULL, "none      not even 1 fits\n");
+    if (search->refused_at == 0 || search->least) return;
+    weft_answer_say(answer, NULL, "config    %s=%lld: %s\n", search->key,
+                    (long long)search->refused_at, search->refusal.text);
+    weft_answer_integer(answer, "refused", search->refused_at);
+    weft_answer_word(answer, "refusal", search->refusal.text);
 }
 
-static enum weft_status answer_rows(struct search *search, struct weft_table *table, bool *has_none,
-                                    struct weft_json_writer *writer, struct weft_error *err)
+static enum weft_status answer_rows(struct search *search, struct weft_rows *table, bool *has_none,
+                                    struct weft_error *err)
 {
     struct weft_need rows[WEFT_ESTIMATE_ROWS];
     int64_t guess = 1;
@@ -279,57 +270,42 @@ static enum weft_status answer_rows(struct search *search, struct weft_table *ta
         if (found.value > 0) guess = found.value;
         *has_none = *has_none || found.value == 0;
         if (rows[i].way == WEFT_NEED_FASTEST && !search->timed) rows[i].way = WEFT_NEED_EARLIEST;
-        weft_need_add_name(&rows[i], i > 0 ? &rows[i - 1] : NULL, table);
-        add_row(table, &found);
-        weft_json_begin_object(writer);
-        weft_need_put_name(&rows[i], writer);
-        put_row(&found, writer);
-        weft_json_end_object(writer);
+        weft_rows_begin(table, NULL);
+        weft_need_put_name(table, &rows[i], i > 0 ? &rows[i - 1] : NULL);
+        put_found(table, &found);
     }
     return WEFT_OK;
 }
 
-static enum weft_status answer_search(struct search *search, struct weft_text *out,
-                                      struct weft_json_writer *writer, struct weft_error *err)
+static enum weft_status answer_search(struct search *search, struct weft_answer *answer,
+                                      struct weft_error *err)
 {
-    const char *const head[] = {"policy", "schedule", search->named, "needs", "step", "bounded by"};
-    struct weft_table table;
+    const struct weft_column columns[N_COLUMNS] = {
+        WEFT_NEED_NAMES, [VALUE] = {"value", search->named, 'r', WEFT_FIGURE_INTEGER, true},
+        [NEEDS] = {"needs_bytes", "needs", 'r', WEFT_FIGURE_BYTES, false},
+        [STEP] = {NULL, "step", 'r', WEFT_FIGURE_NS, false},
+        [END] = {"bounded_by", "bounded by", 'l', WEFT_FIGURE_WORD, false}};
     char limit[WEFT_UNITS_TEXT_BYTES];
     bool has_none = false;
-    weft_json_key(writer, "rows");
-    weft_json_begin_array(writer);
-    weft_table_init(&table, "llrrrl");
-    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-        weft_table_cell(&table, "%s", head[i]);
-    enum weft_status status = answer_rows(search, &table, &has_none, writer, err);
-    weft_json_end_array(writer);
-    weft_text_addf(out, "the %s %s with which %s a rank are enough\n",
-                   search->least ? "least" : "largest", search->named,
-                   weft_units_show_bytes(search->limit_bytes, limit));
-    weft_table_render(&table, 0, out);
-    weft_table_finish(&table);
-    say_ends(search, has_none, out);
-    if (search->refused_at > 0 && !search->least) {
-        weft_json_put_integer(writer, "refused", search->refused_at);
-        weft_json_put_string(writer, "refusal", search->refusal.text);
-    }
-    return status;
+    weft_answer_word(answer, search->least ? "least" : "largest", search->key);
+    weft_answer_integer(answer, "memory_limit_bytes", search->limit_bytes);
+    weft_answer_say(answer, NULL, "the %s %s with which %s a rank are enough\n",
+                    search->least ? "least" : "largest", search->named,
+                    weft_units_show_bytes(search->limit_bytes, limit));
+    struct weft_rows *rows = weft_answer_table(answer, "rows", columns, N_COLUMNS);
+    WEFT_TRY(answer_rows(search, rows, &has_none, err));
+    say_ends(search, has_none, answer);
+    return WEFT_OK;
 }
 
-enum weft_status weft_study_values(const struct weft_cli *cli, struct weft_text *out,
-                                   struct weft_text *json, struct weft_error *err)
+enum weft_status weft_study_values(const struct weft_cli *cli, struct weft_answer *answer,
+                                   struct weft_error *err)
 {
     struct search search = {
         .cli = cli, .named = cli->largest ? cli->largest : cli->least, .least = cli->least != NULL};
-    struct weft_json_writer writer;
     WEFT_TRY(read_limits(&search, err));
     WEFT_TRY(read_key(&search, err));
-    weft_json_writer_init(&writer, json, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, search.least ? "least" : "largest", search.key);
-    weft_json_put_integer(&writer, "memory_limit_bytes", search.limit_bytes);
-    enum weft_status status = answer_search(&search, out, &writer, err);
-    weft_json_end_object(&writer);
+    const enum weft_status status = answer_search(&search, answer, err);
     weft_pool_finish(&search.pool);
     return status;
 }

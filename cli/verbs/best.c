@@ -1,18 +1,16 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/machine/cores.h"
-#include "cli/process/children.h"
+#include "cli/study/crew.h"
 #include "cli/study/sweep.h"
 #include "cli/study/winner.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "problem/variants.h"
-#include "report/study/answer.h"
 #include "report/study/best.h"
+#include "report/study/first_line.h"
 #include "scheduler/digest/digest.h"
 #include "spec/config_batch.h"
 #include "spec/config_recompute.h"
@@ -32,30 +30,13 @@ struct choice {
     bool splits;                          /* the rows may split the batch anew */
     char profile[WEFT_SHARED_PATH_BYTES]; /* path of the profile measured here; "": none */
     int profile_fd;                       /* -1: none */
-    int32_t jobs;
-    struct weft_text measured; /* that profile's text */
-    struct weft_kept kept;     /* of an earlier, stopped run */
+    struct weft_text measured;            /* that profile's text */
+    struct weft_kept kept;                /* of an earlier, stopped run */
     struct weft_best best;
     struct weft_best_row rows[MOST_ROWS];
     struct weft_text plans[MOST_ROWS]; /* documents of rows with a plan */
-    struct weft_child children[WEFT_CHILDREN_MOST];
-    struct weft_best_row *planned[WEFT_CHILDREN_MOST]; /* row of each child */
+    struct weft_crew crew;
 };
-
-static enum weft_status read_jobs(struct choice *choice, struct weft_error *err)
-{
-    const int32_t cores = weft_cores();
-    const char *text = choice->cli->jobs;
-    char *end;
-    choice->jobs = cores < WEFT_CHILDREN_MOST ? cores : WEFT_CHILDREN_MOST;
-    if (text == NULL) return WEFT_OK;
-    const long value = strtol(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || value < 1 || value > WEFT_CHILDREN_MOST)
-        return weft_fail(err, WEFT_E_USAGE, "--jobs %s: a number from 1 to %d", text,
-                         WEFT_CHILDREN_MOST);
-    choice->jobs = (int32_t)value;
-    return WEFT_OK;
-}
 
 /* Adds the settings of all rows. */
 static void add_common(const struct choice *choice, struct weft_place *place)
@@ -212,23 +193,12 @@ static struct weft_place place_row(const struct choice *choice, const struct wef
     return place;
 }
 
-static enum weft_status start_row(struct choice *choice, int32_t child, struct weft_best_row *row,
-                                  struct weft_error *err)
-{
-    const char *argv[WEFT_PLACE_ARGUMENTS] = {NULL};
-    struct weft_place place = place_row(choice, row);
-    (void)weft_place_plan(choice->cli, &place, choice->profile[0] != '\0', argv);
-    WEFT_TRY(weft_child_start(&choice->children[child], argv, err));
-    choice->planned[child] = row;
-    return WEFT_OK;
-}
-
 /* Shows a row as soon as it is known. */
-static void tell_row(const struct choice *choice, const struct weft_best_row *row, int32_t done)
+static void tell_row(const struct choice *choice, const struct weft_best_row *row)
 {
     struct weft_text text;
     weft_text_init(&text);
-    weft_text_addf(&text, "best: %d of %d: %s, recompute %s, offload %s: ", done,
+    weft_text_addf(&text, "best: %d of %d: %s, recompute %s, offload %s: ", choice->crew.n_done,
                    choice->best.n_rows, row->policy, row->recompute, row->offload);
     if (row->mark == WEFT_BEST_FITS)
         weft_answer_step(row->step_ns, 0, row->total_bytes, &text);
@@ -242,7 +212,6 @@ static enum weft_status read_plan(struct choice *choice, struct weft_best_row *r
                                   const struct weft_text *text, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
-    if (!weft_text_ok(text)) return weft_fail_memory(err, "a plan");
     WEFT_TRY(weft_plan_parse(weft_text_chars(text), text->length, row->policy, &plan, err));
     weft_best_take(row, plan, choice->session.config->train.micro_batch);
     weft_plan_destroy(plan);
@@ -250,152 +219,92 @@ static enum weft_status read_plan(struct choice *choice, struct weft_best_row *r
     return WEFT_OK;
 }
 
-/* The least limit of a row without pages, over all its variants; 0 if it is not known. */
-static int64_t find_least(const struct choice *choice, const struct weft_best_row *row)
+/* Tells why a row has no plan: its least limit without pages over all variants, or times that the
+ * profile lacks. `status` is that of its planning. */
+static void judge_row(const struct choice *choice, struct weft_best_row *row,
+                      enum weft_status status)
 {
     const struct weft_place place = place_row(choice, row);
     struct weft_session session = {0};
     struct weft_variant variants[WEFT_MOST_VARIANTS];
     struct weft_error ignored = {0};
     int64_t least = INT64_MAX;
-    enum weft_status status = weft_place_open(choice->cli, &place, &session, &ignored);
-    if (status == WEFT_OK) status = weft_session_stage(&session, NULL, &ignored);
-    const int32_t n = status == WEFT_OK ? weft_variants_list(session.config, variants) : 0;
+    int32_t n = 0;
+    row->mark = status == WEFT_E_INFEASIBLE ? WEFT_BEST_ABOVE : WEFT_BEST_NOT_ALLOWED;
+    if (weft_place_open(choice->cli, &place, &session, &ignored) == WEFT_OK)
+        n = weft_variants_list(session.config, variants);
+    if (status != WEFT_E_INFEASIBLE) {
+        for (int32_t v = 0; v < n; v++)
+            if (!weft_profile_has_times(choice->session.profile, session.config,
+                                        &variants[v].batch))
+                row->mark = WEFT_BEST_NO_TIMES;
+        n = 0;
+    }
+    if (n > 0 && weft_session_stage(&session, NULL, &ignored) != WEFT_OK) n = 0;
     for (int32_t v = 0; v < n; v++) {
         if (v > 0 && weft_session_stage_variant(&session, &variants[v], &ignored) != WEFT_OK) break;
         const int64_t bytes = weft_least_limit(session.stages.problem, 0, NULL);
         if (bytes >= 0 && bytes < least) least = bytes;
     }
+    if (least != INT64_MAX) row->least_bytes = least;
     weft_session_close(&session);
-    return least == INT64_MAX ? 0 : least;
 }
 
-/* The config is valid, so WEFT_E_DATA means that the combination has no times, or is not
- * possible. */
-static enum weft_status take_reason(struct choice *choice, struct weft_best_row *row,
-                                    enum weft_status status, const char *reason,
-                                    struct weft_error *err)
+static int fill_arguments(void *context, int32_t index, struct weft_place *place, const char **argv)
 {
-    row->reason = weft_pool_string(&choice->pool, reason);
-    if (row->reason == NULL) return weft_fail_memory(err, "a reason");
-    if (status == WEFT_E_INFEASIBLE) {
-        row->mark = WEFT_BEST_ABOVE;
-        row->least_bytes = find_least(choice, row);
-    } else {
-        row->mark = strstr(reason, "no time") != NULL ? WEFT_BEST_NO_TIMES : WEFT_BEST_NOT_ALLOWED;
-    }
-    return WEFT_OK;
+    const struct choice *choice = context;
+    *place = place_row(choice, &choice->rows[index]);
+    return weft_place_plan(choice->cli, place, choice->profile[0] != '\0', argv);
 }
 
-/* Takes a row's plan, or the reason that there is none. */
-static enum weft_status take_outcome(struct choice *choice, struct weft_best_row *row,
-                                     int exit_code, const struct weft_text *said,
-                                     const char *reason, struct weft_error *err)
+/* Hashes all settings of the row's place but the profile's path. */
+static struct weft_hash hash_row(void *context, int32_t index)
 {
-    const enum weft_status status = weft_status_of_exit_code(exit_code);
-    if (exit_code == 0) return read_plan(choice, row, said, err);
-    if (exit_code > 128)
-        return weft_fail(err, WEFT_E_INTERNAL, "%s, recompute %s: its process ended by signal %d",
-                         row->policy, row->recompute, exit_code - 128);
-    if (status == WEFT_E_DATA || status == WEFT_E_INFEASIBLE)
-        return take_reason(choice, row, status, reason, err);
-    return weft_fail(err, status, "%s, recompute %s: %s", row->policy, row->recompute, reason);
-}
-
-/* The key of a row's result: all settings of its place but the profile's path. */
-static struct weft_hash key_row(const struct choice *choice, const struct weft_best_row *row)
-{
+    const struct choice *choice = context;
+    const struct weft_best_row *row = &choice->rows[index];
     return weft_kept_key(&choice->kept, "best %s, %s, %s of %d", row->policy, row->recompute,
                          row->offload, choice->splits);
 }
 
-/* Takes a row's result of an earlier, stopped run. */
-static enum weft_status take_kept(struct choice *choice, struct weft_best_row *row,
-                                  struct weft_error *err)
+static void name_row(void *context, int32_t index, char out[WEFT_ROW_NAME_BYTES])
 {
-    struct weft_text text;
-    int code = 0;
-    weft_text_init(&text);
-    enum weft_status status = WEFT_OK;
-    if (weft_kept_find(&choice->kept, key_row(choice, row), &code, &text))
-        status = take_outcome(choice, row, code, &text, weft_text_chars(&text), err);
-    weft_text_finish(&text);
-    return status;
+    const struct weft_best_row *row = &((const struct choice *)context)->rows[index];
+    snprintf(out, WEFT_ROW_NAME_BYTES, "%s, recompute %s", row->policy, row->recompute);
 }
 
-static void keep_row(struct choice *choice, const struct weft_best_row *row,
-                     const struct weft_child *child)
+static enum weft_status take_end(void *context, int32_t index, const struct weft_row_end *end,
+                                 struct weft_error *err)
 {
-    struct weft_text reason;
-    weft_text_init(&reason);
-    weft_text_add(&reason, weft_child_error(child));
-    weft_kept_add(&choice->kept, key_row(choice, row), child->exit_code,
-                  child->exit_code == 0 ? &child->said : &reason);
-    weft_text_finish(&reason);
-}
-
-static enum weft_status take_row(struct choice *choice, int32_t done, struct weft_error *err)
-{
-    int32_t ended;
-    WEFT_TRY(weft_children_wait(choice->children, choice->jobs, &ended, choice->cli->watch, err));
-    struct weft_child *child = &choice->children[ended];
-    struct weft_best_row *row = choice->planned[ended];
-    const enum weft_status status =
-        take_outcome(choice, row, child->exit_code, &child->said, weft_child_error(child), err);
-    if (status == WEFT_OK) {
-        keep_row(choice, row, child);
-        tell_row(choice, row, done);
+    struct choice *choice = context;
+    struct weft_best_row *row = &choice->rows[index];
+    if (end->plan != NULL) {
+        WEFT_TRY(read_plan(choice, row, end->plan, err));
+    } else {
+        row->reason = weft_pool_string(&choice->pool, end->reason);
+        if (row->reason == NULL) return weft_fail_memory(err, "a reason");
+        judge_row(choice, row, end->status);
     }
-    weft_child_finish(child);
-    return status;
+    tell_row(choice, row);
+    return WEFT_OK;
 }
 
-/* The next row to plan; NULL: none. The joint row comes first, as it takes longest. */
-static struct weft_best_row *next_row(struct choice *choice, int32_t *begun)
-{
-    const int32_t n = choice->best.n_rows;
-    while (*begun < n) {
-        struct weft_best_row *row = &choice->rows[*begun == 0 ? n - 1 : *begun - 1];
-        (*begun)++;
-        if (row->mark == WEFT_BEST_OPEN) return row;
-    }
-    return NULL;
-}
-
-static enum weft_status plan_rows(struct choice *choice, struct weft_error *err)
-{
-    const int32_t n = choice->best.n_rows;
-    int32_t begun = 0, running = 0, done = 0;
-    weft_watch_begin(choice->cli->watch, "best");
-    for (int32_t i = 0; i < n; i++) {
-        WEFT_TRY(take_kept(choice, &choice->rows[i], err));
-        done += choice->rows[i].mark != WEFT_BEST_OPEN;
-    }
-    if (done > 0) weft_log(WEFT_LOG_INFO, "best: %d of %d rows are of the stopped run", done, n);
-    for (;;) {
-        weft_watch_count(choice->cli->watch, "plan", done, n);
-        for (int32_t c = 0; c < choice->jobs; c++) {
-            if (choice->children[c].pid != 0) continue;
-            struct weft_best_row *row = next_row(choice, &begun);
-            if (row == NULL) break;
-            WEFT_TRY(start_row(choice, c, row, err));
-            running++;
-        }
-        if (running == 0) return WEFT_OK;
-        WEFT_TRY(take_row(choice, ++done, err));
-        running--;
-    }
-}
-
+/* The joint row comes first, as it takes longest. */
 static enum weft_status plan_all(struct choice *choice, struct weft_error *err)
 {
-    weft_children_begin();
-    enum weft_status status = plan_rows(choice, err);
-    for (int32_t c = 0; c < choice->jobs; c++)
-        weft_child_finish(&choice->children[c]);
-    status = weft_children_end(status, err);
-    weft_watch_end(choice->cli->watch);
-    return status;
+    const int32_t n = choice->best.n_rows;
+    int32_t rows[MOST_ROWS];
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = i == 0 ? n - 1 : i - 1;
+    choice->crew.cli = choice->cli;
+    choice->crew.kept = &choice->kept;
+    choice->crew.n_rows = n;
+    choice->crew.study = choice;
+    choice->crew.arguments = fill_arguments;
+    choice->crew.key = hash_row;
+    choice->crew.name = name_row;
+    choice->crew.take = take_end;
+    weft_crew_begin(&choice->crew);
+    return weft_crew_end(&choice->crew, weft_crew_plan(&choice->crew, rows, n, err), err);
 }
 
 /* Writes the winner's files with -o, and tells the commands to type next. */
@@ -424,19 +333,11 @@ static enum weft_status end_with_winner(struct choice *choice, const struct weft
 static enum weft_status print_rows(struct choice *choice, struct weft_error *err)
 {
     struct weft_cli cli = *choice->cli;
-    struct weft_text out;
+    struct weft_answer answer = {0};
     cli.output = NULL; /* a folder */
-    weft_cli_report_init(&cli, NULL, &out);
-    if (cli.json) {
-        struct weft_json_writer writer;
-        weft_json_writer_init(&writer, &out, 2);
-        weft_best_json(&choice->best, &writer);
-        weft_text_add(&out, "\n");
-    } else {
-        weft_best_table(&choice->best, &out);
-    }
-    enum weft_status status = weft_cli_emit(&cli, &out, err);
-    weft_text_finish(&out);
+    weft_best_report(&choice->best, &answer);
+    enum weft_status status = weft_cli_emit_answer(&cli, &answer, err);
+    weft_answer_finish(&answer);
     return status == WEFT_OK ? end_with_winner(choice, &cli, err) : status;
 }
 
@@ -444,7 +345,7 @@ static enum weft_status choose_best(struct choice *choice, struct weft_error *er
 {
     const struct weft_place nowhere = {0};
     char hash[WEFT_HASH_TEXT_BYTES];
-    WEFT_TRY(read_jobs(choice, err));
+    WEFT_TRY(weft_crew_read_jobs(choice->cli->jobs, &choice->crew.jobs, err));
     if (choice->cli->output != NULL) WEFT_TRY(weft_winner_check(choice->cli->output, err));
     WEFT_TRY(weft_place_open(choice->cli, &nowhere, &choice->session, err));
     weft_study_keep(choice->cli, choice->session.config, choice->cli->output, &choice->kept);

@@ -13,7 +13,7 @@
 #include "plan/plan.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
-#include "report/study/answer.h"
+#include "report/study/first_line.h"
 #include "scheduler/schedule.h"
 
 /* Default limits of all replans together (AGAIN), the allowed range, and the accepted distance from

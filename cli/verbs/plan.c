@@ -12,7 +12,7 @@
 #include "program/program_text.h"
 #include "report/away.h"
 #include "report/plan_report.h"
-#include "report/study/answer.h"
+#include "report/study/first_line.h"
 #include "spec/target.h"
 
 static void say_plan(const struct weft_cli *cli, const struct weft_session *session,

@@ -3,8 +3,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "report/study/answer.h"
-#include "report/table.h"
+#include "report/study/first_line.h"
 
 void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int64_t micro_batch)
 {
@@ -69,43 +68,85 @@ const char *weft_best_mark_name(enum weft_best_mark mark)
     return names[mark];
 }
 
+enum {
+    POLICY,
+    RECOMPUTE,
+    OFFLOAD,
+    FITS,
+    STATE,
+    LEAST,
+    CHOICES,
+    MICRO_BATCH,
+    MICRO_STEPS,
+    REDUCE,
+    STEP,
+    TOKENS,
+    TOTAL,
+    BOUND,
+    GAP,
+    REASON,
+    N_COLUMNS
+};
+
+static const struct weft_column columns[N_COLUMNS] = {
+    [POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, false},
+    [RECOMPUTE] = {"recompute", "recompute", 'l', WEFT_FIGURE_WORD, false},
+    [OFFLOAD] = {"offload", "offload", 'l', WEFT_FIGURE_WORD, false},
+    [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, false},
+    [STATE] = {"state", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [LEAST] = {"least_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
+    [CHOICES] = {"choices", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [MICRO_BATCH] = {"micro_batch", "split", 'r', WEFT_FIGURE_INTEGER, false},
+    [MICRO_STEPS] = {"micro_steps", NULL, 'r', WEFT_FIGURE_INTEGER, false},
+    [REDUCE] = {"reduce", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, false},
+    [TOKENS] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_SHORT, false},
+    [TOTAL] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, false},
+    [BOUND] = {"bound_ns", NULL, 'r', WEFT_FIGURE_NS, false},
+    [GAP] = {"gap", "gap", 'r', WEFT_FIGURE_PERCENT, false},
+    [REASON] = {"reason", NULL, 'l', WEFT_FIGURE_WORD, false},
+};
+
 /* The memory of a row without a plan: what its least limit lacks, or the reason. */
-static void add_lack(struct weft_table *table, const struct weft_best *best,
+static void add_lack(struct weft_rows *rows, const struct weft_best *best,
                      const struct weft_best_row *row)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
     const int64_t lacking = row->least_bytes - best->limit_bytes;
-    if (row->mark == WEFT_BEST_ABOVE && row->least_bytes > 0 && lacking > 0)
-        weft_table_cell_painted(table, WEFT_PAINT_BAD, "+%s", weft_units_show_bytes(lacking, text));
-    else if (row->mark == WEFT_BEST_ABOVE)
-        weft_table_cell_painted(table, WEFT_PAINT_BAD, "no pages");
+    if (row->mark != WEFT_BEST_ABOVE)
+        weft_rows_show(rows, TOTAL, WEFT_PAINT_NONE, "%s", weft_best_mark_name(row->mark));
+    else if (row->least_bytes > 0 && lacking > 0)
+        weft_rows_show(rows, TOTAL, WEFT_PAINT_BAD, "+%s", weft_units_show_bytes(lacking, text));
     else
-        weft_table_cell(table, "%s", weft_best_mark_name(row->mark));
+        weft_rows_show(rows, TOTAL, WEFT_PAINT_BAD, "no pages");
+    weft_rows_word(rows, REASON, row->reason);
 }
 
-static void add_row(struct weft_table *table, const struct weft_best *best,
-                    const struct weft_best_row *row)
+static void add_row(struct weft_rows *rows, const struct weft_best *best,
+                    const struct weft_best_row *row, const char *name)
 {
-    char text[WEFT_UNITS_TEXT_BYTES];
-    const double gap = gap_of(row);
-    weft_table_cell(table, "%s", row->policy);
-    weft_table_cell(table, "%s", row->recompute);
-    weft_table_cell(table, "%s", row->offload);
+    weft_rows_begin(rows, name);
+    weft_rows_word(rows, POLICY, row->policy);
+    weft_rows_word(rows, RECOMPUTE, row->recompute);
+    weft_rows_word(rows, OFFLOAD, row->offload);
+    weft_rows_integer(rows, FITS, row->mark == WEFT_BEST_FITS);
+    weft_rows_word(rows, STATE, weft_best_mark_name(row->mark));
+    if (row->least_bytes > 0) weft_rows_integer(rows, LEAST, row->least_bytes);
     if (row->mark != WEFT_BEST_FITS) {
-        for (int i = 0; i < 3; i++)
-            weft_table_cell(table, "-");
-        add_lack(table, best, row);
-        weft_table_cell(table, "-");
+        add_lack(rows, best, row);
         return;
     }
-    weft_table_cell(table, "%lld x %d", (long long)row->micro_batch, row->micro_steps);
-    weft_table_cell(table, "%s", weft_units_show_ns(row->step_ns, text));
-    weft_table_cell(table, "%s", weft_answer_count(tokens_per_s(best, row), text));
-    weft_table_cell(table, "%s", weft_units_show_bytes(row->total_bytes, text));
-    if (gap < 0)
-        weft_table_cell(table, "-");
-    else
-        weft_table_cell(table, "%.2f %%", 100 * gap);
+    weft_rows_word(rows, CHOICES, row->ways);
+    weft_rows_integer(rows, MICRO_BATCH, row->micro_batch);
+    weft_rows_show(rows, MICRO_BATCH, WEFT_PAINT_NONE, "%lld x %d", (long long)row->micro_batch,
+                   row->micro_steps);
+    weft_rows_integer(rows, MICRO_STEPS, row->micro_steps);
+    weft_rows_word(rows, REDUCE, row->reduce);
+    weft_rows_integer(rows, STEP, row->step_ns);
+    weft_rows_real(rows, TOKENS, tokens_per_s(best, row));
+    weft_rows_integer(rows, TOTAL, row->total_bytes);
+    weft_rows_integer(rows, BOUND, row->bound_ns);
+    if (row->bound_ns > 0) weft_rows_real(rows, GAP, gap_of(row));
 }
 
 /* The row that needs the least memory; NULL if none is known. */
@@ -186,84 +227,46 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
     }
 }
 
-void weft_best_table(const struct weft_best *best, struct weft_text *out)
+/* The line above the table, and the facts in it. */
+static void add_facts(struct weft_answer *answer, const struct weft_best *best)
 {
-    static const char *const heads[] = {"policy", "recompute", "offload", "split",
-                                        "step",   "tokens/s",  "memory",  "gap"};
-    struct weft_table table;
     char limit[WEFT_UNITS_TEXT_BYTES];
-    weft_best_answer(best, out);
-    weft_text_addf(out, "best plans of %s, %lld ranks, times %s, %lld samples a step, ",
-                   best->config, (long long)best->ranks, best->times, (long long)best->samples);
-    if (best->limit_bytes > 0)
-        weft_text_addf(out, "limit %s\n", weft_units_show_bytes(best->limit_bytes, limit));
-    else
-        weft_text_add(out, "no memory limit\n");
-    weft_table_init(&table, "lllrrrrr");
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        weft_table_cell(&table, "%s", heads[i]);
-    for (int32_t i = 0; i < best->n_rows; i++)
-        add_row(&table, best, &best->rows[i]);
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
-    weft_text_add(out, "split: samples of a rank x micro-steps; memory: of a rank, or with + what "
-                       "the row's least limit lacks, or why it has no plan; gap: to a step time "
-                       "that no planned variant of the row beats\n");
-    add_verdict(best, out);
+    weft_answer_integer(answer, "ranks", best->ranks);
+    weft_answer_word(answer, "times", best->times);
+    if (best->limit_bytes > 0) weft_answer_integer(answer, "memory_limit_bytes", best->limit_bytes);
+    weft_answer_integer(answer, "samples", best->samples);
+    weft_answer_integer(answer, "seq_len", best->seq_len);
+    weft_answer_say(answer, NULL,
+                    "best plans of %s, %lld ranks, times %s, %lld samples a step, %s%s\n",
+                    best->config, (long long)best->ranks, best->times, (long long)best->samples,
+                    best->limit_bytes > 0 ? "limit " : "no memory limit",
+                    best->limit_bytes > 0 ? weft_units_show_bytes(best->limit_bytes, limit) : "");
 }
 
-static void put_row(const struct weft_best *best, const struct weft_best_row *row,
-                    struct weft_json_writer *writer)
-{
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "policy", row->policy);
-    weft_json_put_string(writer, "recompute", row->recompute);
-    weft_json_put_string(writer, "offload", row->offload);
-    weft_json_put_bool(writer, "fits", row->mark == WEFT_BEST_FITS);
-    weft_json_put_string(writer, "state", weft_best_mark_name(row->mark));
-    if (row->least_bytes > 0) weft_json_put_integer(writer, "least_bytes", row->least_bytes);
-    if (row->mark == WEFT_BEST_FITS) {
-        weft_json_put_string(writer, "choices", row->ways);
-        weft_json_put_integer(writer, "micro_batch", row->micro_batch);
-        weft_json_put_integer(writer, "micro_steps", row->micro_steps);
-        weft_json_put_string(writer, "reduce", row->reduce);
-        weft_json_put_integer(writer, "step_ns", row->step_ns);
-        weft_json_put_number(writer, "tokens_per_s", tokens_per_s(best, row));
-        weft_json_put_integer(writer, "total_bytes", row->total_bytes);
-        weft_json_put_integer(writer, "bound_ns", row->bound_ns);
-        if (row->bound_ns > 0) weft_json_put_number(writer, "gap", gap_of(row));
-    } else if (row->reason != NULL) {
-        weft_json_put_string(writer, "reason", row->reason);
-    }
-    weft_json_end_object(writer);
-}
-
-void weft_best_json(const struct weft_best *best, struct weft_json_writer *writer)
+void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
 {
     const struct weft_best_row *fastest = weft_best_fastest(best);
-    struct weft_text answer;
-    weft_text_init(&answer);
-    weft_best_answer(best, &answer);
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "config", best->config);
-    weft_json_put_string(writer, "answer", weft_text_chars(&answer));
-    weft_text_finish(&answer);
-    weft_json_put_integer(writer, "ranks", best->ranks);
-    weft_json_put_string(writer, "times", best->times);
-    if (best->limit_bytes > 0)
-        weft_json_put_integer(writer, "memory_limit_bytes", best->limit_bytes);
-    weft_json_put_integer(writer, "samples", best->samples);
-    weft_json_put_integer(writer, "seq_len", best->seq_len);
-    weft_json_key(writer, "combinations");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < best->n_rows - 1; i++)
-        put_row(best, &best->rows[i], writer);
-    weft_json_end_array(writer);
-    weft_json_key(writer, "joint");
-    put_row(best, &best->rows[best->n_rows - 1], writer);
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_answer_word(answer, "config", best->config);
+    weft_best_answer(best, &text);
+    weft_answer_say(answer, "answer", "%s", weft_text_chars(&text));
+    add_facts(answer, best);
+    struct weft_rows *rows = weft_answer_table(answer, "combinations", columns, N_COLUMNS);
+    if (rows != NULL) rows->indent = 2;
+    for (int32_t i = 0; i < best->n_rows; i++)
+        add_row(rows, best, &best->rows[i], i < best->n_rows - 1 ? NULL : "joint");
     if (fastest != NULL) {
-        weft_json_key(writer, "best");
-        put_row(best, fastest, writer);
+        add_row(rows, best, fastest, "best");
+        weft_rows_hide(rows);
     }
-    weft_json_end_object(writer);
+    weft_answer_say(answer, NULL,
+                    "split: samples of a rank x micro-steps; memory: of a rank, or with + what "
+                    "the row's least limit lacks, or why it has no plan; gap: to a step time "
+                    "that no planned variant of the row beats\n");
+    weft_text_finish(&text);
+    weft_text_init(&text);
+    add_verdict(best, &text);
+    weft_answer_say(answer, NULL, "%s", weft_text_chars(&text));
+    weft_text_finish(&text);
 }

@@ -1,14 +1,14 @@
 /* The best plan of a config under one limit, next to the best plan of each combination of policy,
- * recomputation and offloading that a user would try by hand. Reports are a table and JSON. */
+ * recomputation and offloading that a user would try by hand. */
 #ifndef WEFT_REPORT_STUDY_BEST_H
 #define WEFT_REPORT_STUDY_BEST_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/json/json.h"
 #include "base/text.h"
 #include "plan/plan.h"
+#include "report/answer.h"
 
 /* Why a row has a plan, or none. */
 enum weft_best_mark {
@@ -58,8 +58,7 @@ const char *weft_best_mark_name(enum weft_best_mark mark);
  * least limit of all rows. */
 void weft_best_answer(const struct weft_best *best, struct weft_text *out);
 
-/* The answer and the table of all rows. */
-void weft_best_table(const struct weft_best *best, struct weft_text *out);
-void weft_best_json(const struct weft_best *best, struct weft_json_writer *writer);
+/* The line, the table of all rows, and the verdict. */
+void weft_best_report(const struct weft_best *best, struct weft_answer *answer);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "report/table.h"
 
 static const char *show_way(const struct weft_need *need)
 {
@@ -30,128 +29,110 @@ void weft_need_show_fit(const struct weft_need *need, int64_t limit_bytes,
         snprintf(out, WEFT_UNITS_TEXT_BYTES + 8, "+%s", weft_units_show_bytes(over, bytes));
 }
 
-void weft_need_add_name(const struct weft_need *row, const struct weft_need *before,
-                        struct weft_table *table)
+void weft_need_put_name(struct weft_rows *rows, const struct weft_need *row,
+                        const struct weft_need *before)
 {
-    const bool same = before && before->policy == row->policy;
-    weft_table_cell(table, "%s", same ? "" : weft_policy_name(row->policy));
-    weft_table_cell(table, "%s", show_way(row));
-}
-
-void weft_need_put_name(const struct weft_need *row, struct weft_json_writer *writer)
-{
-    weft_json_put_string(writer, "policy", weft_policy_name(row->policy));
-    weft_json_put_string(writer, "way", row->rule ? "published" : show_way(row));
-    if (row->rule) weft_json_put_string(writer, "rule", row->rule);
+    weft_rows_word(rows, WEFT_NEED_POLICY, weft_policy_name(row->policy));
+    if (before != NULL && before->policy == row->policy)
+        weft_rows_show(rows, WEFT_NEED_POLICY, WEFT_PAINT_NONE, "%s", "");
+    weft_rows_word(rows, WEFT_NEED_SHOWN, show_way(row));
+    weft_rows_word(rows, WEFT_NEED_WAY, row->rule ? "published" : show_way(row));
+    weft_rows_word(rows, WEFT_NEED_RULE, row->rule);
 }
 
 /* A long name keeps its end, which tells layers apart. */
-static void add_name(struct weft_table *table, const char *name, size_t most)
+static void put_end(struct weft_rows *rows, int32_t column, const char *name, size_t most)
 {
-    size_t length = strlen(name);
-    if (length <= most)
-        weft_table_cell(table, "%s", length > 0 ? name : "-");
-    else
-        weft_table_cell(table, "..%s", name + length - (most - 2));
+    const size_t length = strlen(name);
+    weft_rows_show(rows, column, WEFT_PAINT_NONE, "%s%s", length > most ? ".." : "",
+                   length == 0      ? "-"
+                   : length <= most ? name
+                                    : name + length - (most - 2));
 }
 
-void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
-                       struct weft_text *out)
+enum { NEEDS = WEFT_NEED_COLUMNS, FITS, SHOWN_STEP, SLOT, UNIT, MEMORY };
+enum { REDUCE = MEMORY + WEFT_CATEGORY_COUNT, AHEAD, TIMES, N_COLUMNS = TIMES + 3 };
+
+static void put_need(struct weft_rows *rows, const struct weft_need *row, int64_t limit_bytes,
+                     bool timed)
 {
     enum { SLOT_COLUMNS = 14, UNIT_COLUMNS = 10 }; /* room in 80 columns */
-    struct weft_table table;
+    const int64_t times_ns[] = {row->step_ns, row->exposed_ns, row->channel_ns};
     char shown[WEFT_UNITS_TEXT_BYTES + 8];
-    const struct weft_need *before = NULL;
-    weft_table_init(&table, limit_bytes > 0 ? "llrrrll" : "llrrll");
-    weft_table_cell(&table, "policy");
-    weft_table_cell(&table, "schedule");
-    weft_table_cell(&table, "needs");
-    if (limit_bytes > 0)
-        weft_table_cell(&table, "of %s", weft_units_show_bytes(limit_bytes, shown));
-    weft_table_cell(&table, "step");
-    weft_table_cell(&table, "peak slot");
-    weft_table_cell(&table, "most by");
-    for (int32_t i = 0; i < n; i++) {
-        const struct weft_need *row = &rows[i];
-        if (!row->applies) continue;
-        weft_need_add_name(row, before, &table);
-        weft_table_cell(&table, "%s", weft_units_show_bytes(row->bytes, shown));
-        weft_need_show_fit(row, limit_bytes, shown);
-        if (limit_bytes > 0)
-            weft_table_cell_painted(
-                &table, row->bytes <= limit_bytes ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD, "%s", shown);
-        weft_table_cell(&table, "%s",
-                        row->step_ns > 0 ? weft_units_show_ns(row->step_ns, shown) : "-");
-        add_name(&table, row->slot_name, SLOT_COLUMNS);
-        add_name(&table, row->unit_shown ? row->unit_shown : row->unit_name, UNIT_COLUMNS);
-        before = row;
-    }
-    weft_table_render(&table, 0, out);
-    weft_table_finish(&table);
+    weft_rows_integer(rows, NEEDS, row->bytes);
+    if (limit_bytes > 0) weft_rows_integer(rows, FITS, row->bytes <= limit_bytes);
+    weft_need_show_fit(row, limit_bytes, shown);
+    weft_rows_show(rows, FITS, row->bytes <= limit_bytes ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD, "%s",
+                   shown);
+    if (row->step_ns > 0) weft_rows_integer(rows, SHOWN_STEP, row->step_ns);
+    weft_rows_word(rows, SLOT, row->slot_name);
+    put_end(rows, SLOT, row->slot_name, SLOT_COLUMNS);
+    weft_rows_word(rows, UNIT, row->unit_name);
+    put_end(rows, UNIT, row->unit_shown ? row->unit_shown : row->unit_name, UNIT_COLUMNS);
+    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+        weft_rows_integer(rows, MEMORY + c, row->categories[c]);
+    weft_rows_word(rows, REDUCE, weft_cadence_name(weft_period_cadence(&row->period)));
+    weft_rows_integer(rows, AHEAD, row->period.update_ahead);
+    for (int i = 0; i < 3 && timed; i++)
+        weft_rows_integer(rows, TIMES + i, times_ns[i]);
 }
 
-void weft_report_needs_memory(const struct weft_need *rows, int32_t n, struct weft_text *out)
+void weft_report_needs(const struct weft_need *needs, int32_t n, int64_t limit_bytes, bool timed,
+                       struct weft_answer *answer)
+{
+    struct weft_column columns[N_COLUMNS] = {
+        WEFT_NEED_NAMES,
+        [NEEDS] = {"needs_bytes", "needs", 'r', WEFT_FIGURE_BYTES, false},
+        [FITS] = {"fits", NULL, 'r', WEFT_FIGURE_BOOL, false},
+        [SHOWN_STEP] = {NULL, "step", 'r', WEFT_FIGURE_NS, false},
+        [SLOT] = {"peak_slot", "peak slot", 'l', WEFT_FIGURE_WORD, false},
+        [UNIT] = {"peak_unit", "most by", 'l', WEFT_FIGURE_WORD, false},
+        [REDUCE] = {"reduce", NULL, 'l', WEFT_FIGURE_WORD, false},
+        [AHEAD] = {"update_ahead", NULL, 'r', WEFT_FIGURE_INTEGER, false},
+        [TIMES] = {"step_ns", NULL, 'r', WEFT_FIGURE_NS, true},
+        [TIMES + 1] = {"exposed_ns", NULL, 'r', WEFT_FIGURE_NS, true},
+        [TIMES + 2] = {"communication_ns", NULL, 'r', WEFT_FIGURE_NS, true},
+    };
+    char limit[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_need *before = NULL;
+    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+        columns[MEMORY + c] =
+            (struct weft_column){weft_pool_format(&answer->pool, "peak_memory_bytes.%s",
+                                                  weft_category_key((enum weft_category)c)),
+                                 NULL, 'r', WEFT_FIGURE_BYTES, false};
+    struct weft_rows *rows = weft_answer_table(answer, "rows", columns, N_COLUMNS);
+    if (limit_bytes > 0)
+        weft_rows_head(rows, FITS, "of %s", weft_units_show_bytes(limit_bytes, limit));
+    for (int32_t i = 0; i < n; i++) {
+        if (!needs[i].applies) continue;
+        weft_rows_begin(rows, NULL);
+        weft_need_put_name(rows, &needs[i], before);
+        put_need(rows, &needs[i], limit_bytes, timed);
+        before = &needs[i];
+    }
+}
+
+void weft_report_needs_memory(const struct weft_need *needs, int32_t n, struct weft_answer *answer)
 {
     enum { MOST_RULES = 14 };
     const struct weft_need *rules[MOST_RULES];
-    struct weft_table table;
-    char align[MOST_RULES + 2] = "l", shown[WEFT_UNITS_TEXT_BYTES];
+    struct weft_column columns[MOST_RULES + 1] = {
+        {NULL, "at the peak of", 'l', WEFT_FIGURE_WORD, false}};
     int32_t n_rules = 0;
     bool staged = false; /* some rule holds a ring */
     for (int32_t i = 0; i < n && n_rules < MOST_RULES; i++) {
-        if (!rows[i].applies || rows[i].way != WEFT_NEED_PUBLISHED) continue;
-        staged |= rows[i].categories[WEFT_CATEGORY_STAGING] > 0;
-        rules[n_rules++] = &rows[i];
-        align[n_rules] = 'r';
+        if (!needs[i].applies || needs[i].way != WEFT_NEED_PUBLISHED) continue;
+        staged |= needs[i].categories[WEFT_CATEGORY_STAGING] > 0;
+        rules[n_rules++] = &needs[i];
+        columns[n_rules] = (struct weft_column){NULL, needs[i].rule, 'r', WEFT_FIGURE_BYTES, false};
     }
     if (n_rules == 0) return;
-    weft_table_init(&table, align);
-    weft_table_cell(&table, "at the peak of");
-    for (int32_t i = 0; i < n_rules; i++)
-        weft_table_cell(&table, "%s", rules[i]->rule);
+    struct weft_rows *rows = weft_answer_table(answer, NULL, columns, n_rules + 1);
     for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
         if (c == WEFT_CATEGORY_STAGING && !staged) continue;
-        weft_table_cell(&table, "%s", weft_category_text((enum weft_category)c));
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, 0, weft_category_text((enum weft_category)c));
         for (int32_t i = 0; i < n_rules; i++)
-            weft_table_cell(&table, "%s", weft_units_show_bytes(rules[i]->categories[c], shown));
+            weft_rows_integer(rows, 1 + i, rules[i]->categories[c]);
     }
-    weft_table_render(&table, 0, out);
-    weft_table_finish(&table);
-}
-
-static void put_need(const struct weft_need *row, int64_t limit_bytes, bool timed,
-                     struct weft_json_writer *writer)
-{
-    static const char *const names[] = {"step_ns", "exposed_ns", "communication_ns"};
-    const int64_t times_ns[] = {row->step_ns, row->exposed_ns, row->channel_ns};
-    weft_json_begin_object(writer);
-    weft_need_put_name(row, writer);
-    weft_json_put_integer(writer, "needs_bytes", row->bytes);
-    if (limit_bytes > 0) weft_json_put_bool(writer, "fits", row->bytes <= limit_bytes);
-    weft_json_put_string(writer, "peak_slot", row->slot_name);
-    weft_json_put_string(writer, "peak_unit", row->unit_name);
-    weft_json_key(writer, "peak_memory_bytes");
-    weft_json_begin_object(writer);
-    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
-        weft_json_put_integer(writer, weft_category_key((enum weft_category)c), row->categories[c]);
-    weft_json_end_object(writer);
-    weft_json_put_string(writer, "reduce", weft_cadence_name(weft_period_cadence(&row->period)));
-    weft_json_put_integer(writer, "update_ahead", row->period.update_ahead);
-    for (int i = 0; i < 3; i++) {
-        weft_json_key(writer, names[i]);
-        if (timed)
-            weft_json_add_integer(writer, times_ns[i]);
-        else
-            weft_json_add_null(writer);
-    }
-    weft_json_end_object(writer);
-}
-
-void weft_report_needs_json(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
-                            bool timed, struct weft_json_writer *writer)
-{
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < n; i++)
-        if (rows[i].applies) put_need(&rows[i], limit_bytes, timed, writer);
-    weft_json_end_array(writer);
 }

@@ -4,7 +4,6 @@
 
 #include "base/units.h"
 #include "problem/names.h"
-#include "report/table.h"
 #include "spec/kind.h"
 
 /* Figures of a strategy. A unit always holds the rest bytes. A layer holds them between its forward
@@ -133,133 +132,103 @@ static bool find_largest(const struct weft_problem *problem, const struct weft_m
     return *n > 0;
 }
 
-static void add_time(struct weft_table *table, bool timed, int64_t ns)
+enum { OF, NAMES, ALIKE, STRATEGY, REST, TIER, N_TIERS = WEFT_HOME_COUNT };
+enum { COMPUTE = TIER + N_TIERS, NETWORK, COPIES, KEEPS, N_COLUMNS };
+
+/* Columns of data. A table of text has heads for some. */
+static const struct weft_column columns[N_COLUMNS] = {
+    [OF] = {"of", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [NAMES] = {"names", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [ALIKE] = {"alike", NULL, 'r', WEFT_FIGURE_INTEGER, false},
+    [STRATEGY] = {"strategy", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [REST] = {"rest_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
+    [TIER + WEFT_HOME_DEVICE] = {"device_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
+    [TIER + WEFT_HOME_HOST] = {"host_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
+    [TIER + WEFT_HOME_DISK] = {"disk_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
+    [COMPUTE] = {"compute_ns", NULL, 'r', WEFT_FIGURE_NS, true},
+    [NETWORK] = {"network_ns", NULL, 'r', WEFT_FIGURE_NS, true},
+    [COPIES] = {"copies_ns", NULL, 'r', WEFT_FIGURE_NS, true},
+    [KEEPS] = {"keeps", NULL, 'w', WEFT_FIGURE_WORD, false},
+};
+
+static void put_time(struct weft_rows *rows, int32_t column, int64_t ns)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
-    if (timed)
-        weft_table_cell(table, "%s%s", ns < 0 ? "-" : "",
-                        weft_units_show_ns(ns < 0 ? -ns : ns, text));
-    else
-        weft_table_cell(table, "-");
+    weft_rows_integer(rows, column, ns);
+    if (ns < 0) weft_rows_show(rows, column, WEFT_PAINT_NONE, "-%s", weft_units_show_ns(-ns, text));
 }
 
-static void add_head(const struct weft_problem *problem, bool of_layers, struct weft_table *table)
+/* Adds a row for each strategy of a group. */
+static void add_group(const struct weft_problem *problem, const struct weft_model *model,
+                      struct group group, bool timed, struct weft_rows *rows)
 {
-    weft_table_cell(table, "strategy");
-    weft_table_cell(table, of_layers ? "kept" : "at rest");
-    weft_table_cell(table, "at most");
-    for (int32_t t = 1; t < problem->n_tiers; t++)
-        weft_table_cell(table, "%s", problem->tiers[t].name);
-    weft_table_cell(table, of_layers ? "adds" : "update");
-    if (!of_layers) weft_table_cell(table, "network");
-    if (problem->n_tiers > 1) weft_table_cell(table, "copies");
-    if (of_layers) weft_table_cell(table, "keeps");
-}
-
-static void add_rows(const struct weft_problem *problem, const struct weft_model *model, int32_t d,
-                     bool timed, struct weft_table *table)
-{
-    const struct weft_problem_decision *decision = &problem->decisions[d];
+    const struct weft_problem_decision *decision = &problem->decisions[group.first];
     const char *before = "";
-    char text[WEFT_UNITS_TEXT_BYTES];
+    struct weft_text names;
+    show_names(problem, group, &names);
     for (int32_t k = 0; k < decision->n_strategies; k++) {
-        const struct figures figures = figures_of(problem, d, k);
-        weft_table_cell(table, "%s", decision->strategies[k].name);
-        weft_table_cell(table, "%s", weft_units_show_bytes(figures.rest_bytes, text));
-        for (int32_t t = 0; t < problem->n_tiers; t++)
-            weft_table_cell(table, "%s", weft_units_show_bytes(figures.tier_bytes[t], text));
-        add_time(table, timed, figures.compute_ns);
-        if (!decision->is_of_layer) add_time(table, timed, figures.network_ns);
-        if (problem->n_tiers > 1) add_time(table, timed, figures.others_ns);
-        if (!decision->is_of_layer) continue;
+        const struct figures figures = figures_of(problem, group.first, k);
         const char *keeps = kept_tensors(model, decision, k);
-        weft_table_cell(table, "%s", keeps == NULL ? "-" : keeps == before ? "the same" : keeps);
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, OF, decision->is_of_layer ? "layer" : "unit");
+        weft_rows_word(rows, NAMES, weft_text_chars(&names));
+        weft_rows_integer(rows, ALIKE, group.last - group.first + 1);
+        weft_rows_word(rows, STRATEGY, decision->strategies[k].name);
+        weft_rows_integer(rows, REST, figures.rest_bytes);
+        for (int32_t t = 0; t < problem->n_tiers; t++)
+            weft_rows_integer(rows, TIER + (int32_t)problem->tiers[t].kind, figures.tier_bytes[t]);
+        if (timed) put_time(rows, COMPUTE, figures.compute_ns);
+        if (timed) put_time(rows, NETWORK, figures.network_ns);
+        if (timed) put_time(rows, COPIES, figures.others_ns);
+        weft_rows_word(rows, KEEPS, keeps);
+        if (keeps != NULL && keeps == before)
+            weft_rows_show(rows, KEEPS, WEFT_PAINT_NONE, "the same");
         before = keeps;
     }
+    weft_text_finish(&names);
 }
 
+/* Adds a table of text for the largest group of units or of layers. */
 static void say_largest(const struct weft_problem *problem, const struct weft_model *model,
-                        bool of_layers, bool timed, struct weft_text *out)
+                        bool of_layers, bool timed, struct weft_answer *answer)
 {
-    enum { FIXED = 5 };
-    char align[FIXED + WEFT_MOST_TIERS + 2];
-    struct weft_table table;
     struct weft_text names;
     struct group group;
     int32_t n;
     if (!find_largest(problem, model, of_layers, &group, &n)) return;
-    const int32_t others = n - (group.last - group.first + 1);
-    memset(align, 'r', sizeof align);
-    align[0] = 'l';
-    const int32_t columns = 4 + problem->n_tiers + (problem->n_tiers > 1);
-    align[columns] = '\0';
-    if (of_layers) align[columns - 1] = 'w';
-    weft_text_addf(out, "\n%s %s", of_layers ? "saved activations of layer" : "unit",
-                   show_names(problem, group, &names));
-    if (group.last > group.first) weft_text_addf(out, ", each of %d", group.last - group.first + 1);
-    if (others > 0) weft_text_addf(out, " (%d other%s: --json)", others, others > 1 ? "s" : "");
-    weft_text_add(out, "\n");
-    weft_table_init(&table, align);
-    add_head(problem, of_layers, &table);
-    add_rows(problem, model, group.first, timed, &table);
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
+    const int32_t members = group.last - group.first + 1, others = n - members;
+    weft_answer_say(answer, NULL, "\n%s %s", of_layers ? "saved activations of layer" : "unit",
+                    show_names(problem, group, &names));
     weft_text_finish(&names);
+    if (members > 1) weft_answer_say(answer, NULL, ", each of %d", members);
+    if (others > 0)
+        weft_answer_say(answer, NULL, " (%d other%s: --json)", others, others > 1 ? "s" : "");
+    weft_answer_say(answer, NULL, "\n");
+    struct weft_rows *rows = weft_answer_table(answer, NULL, columns, N_COLUMNS);
+    weft_rows_head(rows, STRATEGY, "strategy");
+    weft_rows_head(rows, REST, of_layers ? "kept" : "at rest");
+    weft_rows_head(rows, TIER + WEFT_HOME_DEVICE, "at most");
+    for (int32_t t = 1; t < problem->n_tiers; t++)
+        weft_rows_head(rows, TIER + (int32_t)problem->tiers[t].kind, "%s", problem->tiers[t].name);
+    weft_rows_head(rows, COMPUTE, of_layers ? "adds" : "update");
+    if (!of_layers) weft_rows_head(rows, NETWORK, "network");
+    if (problem->n_tiers > 1) weft_rows_head(rows, COPIES, "copies");
+    if (of_layers) weft_rows_head(rows, KEEPS, "keeps");
+    if (rows != NULL) rows->indent = 2;
+    add_group(problem, model, group, timed, rows);
 }
 
 void weft_report_ways(const struct weft_problem *problem, const struct weft_model *model,
-                      bool timed, struct weft_text *out)
+                      bool timed, struct weft_answer *answer)
 {
-    say_largest(problem, model, false, timed, out);
-    say_largest(problem, model, true, timed, out);
-    weft_text_add(out, "at rest, kept  bytes on the device in every slot; of a layer from forward "
-                       "to backward\n"
-                       "update, adds   compute of a step; of a layer above that of keeping all\n");
-}
-
-static void put_time(struct weft_json_writer *writer, const char *key, bool timed, int64_t ns)
-{
-    weft_json_key(writer, key);
-    if (timed)
-        weft_json_add_integer(writer, ns);
-    else
-        weft_json_add_null(writer);
-}
-
-static void put_strategy(const struct weft_problem *problem, const struct weft_model *model,
-                         struct group group, int32_t k, bool timed, struct weft_json_writer *writer)
-{
-    const struct weft_problem_decision *decision = &problem->decisions[group.first];
-    const struct figures figures = figures_of(problem, group.first, k);
-    const char *keeps = kept_tensors(model, decision, k);
-    struct weft_text names;
-    weft_json_begin_object(writer);
-    weft_json_flat(writer);
-    weft_json_put_string(writer, "of", decision->is_of_layer ? "layer" : "unit");
-    weft_json_put_string(writer, "names", show_names(problem, group, &names));
-    weft_json_put_integer(writer, "alike", group.last - group.first + 1);
-    weft_json_put_string(writer, "strategy", decision->strategies[k].name);
-    weft_json_put_integer(writer, "rest_bytes", figures.rest_bytes);
-    for (int32_t t = 0; t < problem->n_tiers; t++) {
-        static const char *const keys[WEFT_HOME_COUNT] = {"device_bytes", "host_bytes",
-                                                          "disk_bytes"};
-        weft_json_put_integer(writer, keys[problem->tiers[t].kind], figures.tier_bytes[t]);
-    }
-    put_time(writer, "compute_ns", timed, figures.compute_ns);
-    put_time(writer, "network_ns", timed, figures.network_ns);
-    put_time(writer, "copies_ns", timed, figures.others_ns);
-    if (keeps != NULL) weft_json_put_string(writer, "keeps", keeps);
-    weft_json_end_object(writer);
-    weft_text_finish(&names);
-}
-
-void weft_report_ways_json(const struct weft_problem *problem, const struct weft_model *model,
-                           bool timed, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "strategies");
-    weft_json_begin_array(writer);
+    say_largest(problem, model, false, timed, answer);
+    say_largest(problem, model, true, timed, answer);
+    weft_answer_say(answer, NULL,
+                    "at rest, kept  bytes on the device in every slot; of a layer from forward to "
+                    "backward\n"
+                    "update, adds   compute of a step; of a layer above that of keeping all\n");
+    struct weft_rows *rows = weft_answer_table(answer, "strategies", columns, N_COLUMNS);
+    if (rows != NULL) rows->is_flat = true;
     for (struct group group = {0, -1}; next_group(problem, model, &group);)
-        for (int32_t k = 0; k < problem->decisions[group.first].n_strategies; k++)
-            put_strategy(problem, model, group, k, timed, writer);
-    weft_json_end_array(writer);
+        add_group(problem, model, group, timed, rows);
 }

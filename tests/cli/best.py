@@ -175,7 +175,7 @@ def goes_on_after_a_stop(weft):
     shutil.copytree(weft.path("won.sweep"), weft.path("kept"))
     for flags, reused in ((("--set", "train.seq_len=8"), False), ((), True)):
         code, _, err = weft.run(*command, *flags)
-        assert code == 0 and ("rows are of the stopped run" in err) == reused, (flags, err)
+        assert code == 0 and ("were made before it was stopped" in err) == reused, (flags, err)
         shutil.rmtree(weft.path("won"))
         shutil.rmtree(weft.path("won.sweep"), ignore_errors=True)
         shutil.copytree(weft.path("kept"), weft.path("won.sweep"))

@@ -35,9 +35,12 @@ static const struct weft_need need_rows[] = {
 
 static void expect_needs(int64_t limit_bytes, const char *text)
 {
+    struct weft_answer answer = {0};
     struct weft_text out;
     weft_text_init(&out);
-    weft_report_needs(need_rows, 4, limit_bytes, &out);
+    weft_report_needs(need_rows, 4, limit_bytes, true, &answer);
+    weft_answer_text(&answer, &out);
+    weft_answer_finish(&answer);
     cr_assert_str_eq(weft_text_chars(&out), text);
     weft_text_finish(&out);
 }
@@ -60,12 +63,15 @@ Test(estimate, says_of_every_way_what_it_needs_and_by_how_much_it_does_not_fit)
 Test(estimate, fits_into_80_columns)
 {
     struct weft_need wide = need_rows[2];
+    struct weft_answer answer = {0};
     struct weft_text out;
     wide.policy = WEFT_POLICY_ZERO1;
     wide.bytes = 1023 * 1024 * GIB - 1;
     wide.step_ns = 123456789;
     weft_text_init(&out);
-    weft_report_needs(&wide, 1, 1023 * GIB - 2, &out);
+    weft_report_needs(&wide, 1, 1023 * GIB - 2, true, &answer);
+    weft_answer_text(&answer, &out);
+    weft_answer_finish(&answer);
     for (const char *line = weft_text_chars(&out); *line; line += strcspn(line, "\n") + 1)
         cr_assert_leq(strcspn(line, "\n"), 80, "%s", line);
     weft_text_finish(&out);
@@ -73,9 +79,12 @@ Test(estimate, fits_into_80_columns)
 
 Test(estimate, shows_categories_of_what_rules_hold)
 {
+    struct weft_answer answer = {0};
     struct weft_text out;
     weft_text_init(&out);
-    weft_report_needs_memory(need_rows, 4, &out);
+    weft_report_needs_memory(need_rows, 4, &answer);
+    weft_answer_text(&answer, &out);
+    weft_answer_finish(&answer);
     cr_assert_eq(strncmp(weft_text_chars(&out), "at the peak of            ddp\n", 30), 0, "%s",
                  weft_text_chars(&out));
     cr_assert_not_null(strstr(weft_text_chars(&out), "optimizer state      5.00 GiB\n"));
@@ -85,11 +94,14 @@ Test(estimate, shows_categories_of_what_rules_hold)
 
 static char *json_of_needs(bool timed)
 {
+    struct weft_answer answer = {0};
     struct weft_text out;
     struct weft_json_writer writer;
     weft_text_init(&out);
     weft_json_writer_init(&writer, &out, 0);
-    weft_report_needs_json(need_rows, 4, 4 * GIB, timed, &writer);
+    weft_report_needs(need_rows, 4, 4 * GIB, timed, &answer);
+    weft_answer_json(&answer, &writer);
+    weft_answer_finish(&answer);
     cr_assert(weft_text_ok(&out));
     return out.data;
 }

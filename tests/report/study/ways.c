@@ -52,11 +52,19 @@ static struct weft_problem with_saved(struct weft_problem_decision decisions[3],
     return problem;
 }
 
+static void say_ways(const struct weft_problem *problem, bool timed, struct weft_text *out)
+{
+    struct weft_answer answer = {0};
+    weft_report_ways(problem, &ways_model, timed, &answer);
+    weft_answer_text(&answer, out);
+    weft_answer_finish(&answer);
+}
+
 static void expect_ways(const struct weft_problem *problem, bool timed, const char *text)
 {
     struct weft_text out;
     weft_text_init(&out);
-    weft_report_ways(problem, &ways_model, timed, &out);
+    say_ways(problem, timed, &out);
     cr_assert_str_eq(weft_text_chars(&out), text, "%s", weft_text_chars(&out));
     weft_text_finish(&out);
 }
@@ -91,7 +99,7 @@ Test(ways, a_layer_keeps_bytes_between_forward_and_backward_and_names_them)
     const struct weft_problem problem = with_saved(decisions, items);
     struct weft_text out;
     weft_text_init(&out);
-    weft_report_ways(&problem, &ways_model, true, &out);
+    say_ways(&problem, true, &out);
     const char *layers = strstr(weft_text_chars(&out), "\nsaved activations");
     cr_assert_not_null(layers);
     cr_assert_str_eq(
@@ -113,13 +121,14 @@ Test(ways, json_has_every_group_and_strategy)
     struct weft_problem_decision decisions[3];
     struct weft_problem_item items[N_SMALL_ITEMS + 1];
     const struct weft_problem problem = with_saved(decisions, items);
+    struct weft_answer answer = {0};
     struct weft_json_writer writer;
     struct weft_text out;
     weft_text_init(&out);
     weft_json_writer_init(&writer, &out, 0);
-    weft_json_begin_object(&writer);
-    weft_report_ways_json(&problem, &ways_model, false, &writer);
-    weft_json_end_object(&writer);
+    weft_report_ways(&problem, &ways_model, false, &answer);
+    weft_answer_json(&answer, &writer);
+    weft_answer_finish(&answer);
     cr_assert_not_null(
         strstr(weft_text_chars(&out),
                "{\"of\": \"layer\", \"names\": \"a\", \"alike\": 1, \"strategy\": \"whole\", "

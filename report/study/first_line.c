@@ -1,22 +1,8 @@
-#include "report/study/answer.h"
+#include "report/study/first_line.h"
 
-#include <stdio.h>
-
+#include "base/units.h"
+#include "report/answer.h"
 #include "spec/kind.h"
-
-const char *weft_answer_count(double count, char out[WEFT_UNITS_TEXT_BYTES])
-{
-    static const char *const prefixes[] = {"", "k", "M", "G"};
-    int p = 0;
-    for (; count >= 999.5 && p < 3; p++)
-        count /= 1000;
-    snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.*f%s",
-             count < 9.995   ? 2
-             : count < 99.95 ? 1
-                             : 0,
-             count, prefixes[p]);
-    return out;
-}
 
 /* Names the policies of units, most frequent first. */
 static void add_policies(const struct weft_plan *plan, struct weft_text *out)

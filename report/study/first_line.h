@@ -1,9 +1,8 @@
 /* The answer of a verb: one line that comes before its tables. */
-#ifndef WEFT_REPORT_STUDY_ANSWER_H
-#define WEFT_REPORT_STUDY_ANSWER_H
+#ifndef WEFT_REPORT_STUDY_FIRST_LINE_H
+#define WEFT_REPORT_STUDY_FIRST_LINE_H
 
 #include "base/text.h"
-#include "base/units.h"
 #include "plan/plan.h"
 
 /* Appends the plan's choices: "fsdp and sdp by layer, 19 layers recomputed". */
@@ -17,8 +16,5 @@ void weft_answer_bound(int64_t step_ns, int64_t bound_ns, struct weft_text *out)
 
 /* Appends the line of a plan, with its end. */
 void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct weft_text *out);
-
-/* "12.3k" with three digits and a prefix. */
-const char *weft_answer_count(double count, char out[WEFT_UNITS_TEXT_BYTES]);
 
 #endif

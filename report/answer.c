@@ -1,0 +1,165 @@
+#include "report/answer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void weft_answer_finish(struct weft_answer *answer)
+{
+    weft_pool_finish(&answer->pool);
+    *answer = (struct weft_answer){0};
+}
+
+static const char *format_words(struct weft_answer *answer, const char *format, va_list values)
+{
+    va_list again;
+    va_copy(again, values);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *out = length < 0 ? NULL : weft_pool_array(&answer->pool, (size_t)length + 1, 1);
+    if (out == NULL)
+        answer->failed = true;
+    else
+        vsnprintf(out, (size_t)length + 1, format, values);
+    return out;
+}
+
+static const char *copy_word(struct weft_answer *answer, const char *word)
+{
+    const char *out = word == NULL ? NULL : weft_pool_string(&answer->pool, word);
+    if (word != NULL && out == NULL) answer->failed = true;
+    return out;
+}
+
+/* Adds an empty part; NULL without memory. */
+static struct weft_answer_part *add_part(struct weft_answer *answer, const char *key)
+{
+    struct weft_answer_part *part = weft_pool_array(&answer->pool, 1, sizeof *part);
+    if (part == NULL) {
+        answer->failed = true;
+        return NULL;
+    }
+    part->key = key;
+    *(answer->last ? &answer->last->next : &answer->first) = part;
+    answer->last = part;
+    return part;
+}
+
+void weft_answer_say(struct weft_answer *answer, const char *key, const char *format, ...)
+{
+    struct weft_answer_part *part = add_part(answer, key);
+    va_list values;
+    if (part == NULL) return;
+    va_start(values, format);
+    part->text = format_words(answer, format, values);
+    va_end(values);
+}
+
+void weft_answer_word(struct weft_answer *answer, const char *key, const char *word)
+{
+    struct weft_answer_part *part = add_part(answer, key);
+    if (part != NULL)
+        part->fact =
+            (struct weft_answer_cell){.kind = WEFT_CELL_WORD, .word = copy_word(answer, word)};
+}
+
+void weft_answer_integer(struct weft_answer *answer, const char *key, int64_t integer)
+{
+    struct weft_answer_part *part = add_part(answer, key);
+    if (part != NULL)
+        part->fact = (struct weft_answer_cell){.kind = WEFT_CELL_INTEGER, .integer = integer};
+}
+
+struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
+                                    const struct weft_column *columns, int32_t n_columns)
+{
+    const size_t n = (size_t)n_columns;
+    struct weft_answer_part *part = add_part(answer, key);
+    if (part == NULL) return NULL;
+    struct weft_rows *rows = weft_pool_array(&answer->pool, 1, sizeof *rows);
+    struct weft_column *own = weft_pool_array(&answer->pool, n, sizeof *own);
+    if (rows == NULL || own == NULL) {
+        answer->failed = true;
+        return NULL;
+    }
+    memcpy(own, columns, n * sizeof *own);
+    *rows =
+        (struct weft_rows){.answer = answer, .key = key, .n_columns = n_columns, .columns = own};
+    part->rows = rows;
+    return rows;
+}
+
+void weft_rows_head(struct weft_rows *rows, int32_t column, const char *format, ...)
+{
+    va_list values;
+    if (rows == NULL) return;
+    rows->columns[column].head = NULL;
+    if (format == NULL) return;
+    va_start(values, format);
+    rows->columns[column].head = format_words(rows->answer, format, values);
+    va_end(values);
+}
+
+void weft_rows_begin(struct weft_rows *rows, const char *name)
+{
+    if (rows == NULL) return;
+    struct weft_pool *pool = &rows->answer->pool;
+    struct weft_answer_row *row = weft_pool_array(pool, 1, sizeof *row);
+    struct weft_answer_cell *cells = weft_pool_array(pool, (size_t)rows->n_columns, sizeof *cells);
+    if (row == NULL || cells == NULL) {
+        rows->answer->failed = true;
+        return;
+    }
+    row->name = copy_word(rows->answer, name);
+    row->cells = cells;
+    *(rows->last ? &rows->last->next : &rows->first) = row;
+    rows->last = row;
+    rows->n_rows++;
+}
+
+void weft_rows_hide(struct weft_rows *rows)
+{
+    if (rows != NULL && rows->last != NULL) rows->last->is_data = true;
+}
+
+/* A cell of the last row; NULL if memory was short. */
+static struct weft_answer_cell *find_cell(struct weft_rows *rows, int32_t column)
+{
+    return rows == NULL || rows->last == NULL ? NULL : &rows->last->cells[column];
+}
+
+void weft_rows_word(struct weft_rows *rows, int32_t column, const char *word)
+{
+    struct weft_answer_cell *cell = find_cell(rows, column);
+    if (cell == NULL || word == NULL) return;
+    cell->kind = WEFT_CELL_WORD;
+    cell->word = copy_word(rows->answer, word);
+}
+
+void weft_rows_integer(struct weft_rows *rows, int32_t column, int64_t integer)
+{
+    struct weft_answer_cell *cell = find_cell(rows, column);
+    if (cell == NULL) return;
+    cell->kind = WEFT_CELL_INTEGER;
+    cell->integer = integer;
+}
+
+void weft_rows_real(struct weft_rows *rows, int32_t column, double real)
+{
+    struct weft_answer_cell *cell = find_cell(rows, column);
+    if (cell == NULL) return;
+    cell->kind = WEFT_CELL_REAL;
+    cell->real = real;
+}
+
+void weft_rows_show(struct weft_rows *rows, int32_t column, enum weft_paint paint,
+                    const char *format, ...)
+{
+    struct weft_answer_cell *cell = find_cell(rows, column);
+    va_list values;
+    if (cell == NULL) return;
+    va_start(values, format);
+    cell->shown = format_words(rows->answer, format, values);
+    va_end(values);
+    cell->paint = paint;
+}

@@ -1,0 +1,121 @@
+/* An answer is the result of a verb without a form: lines, facts and tables, in the order of a
+ * reader. It is complete, so a renderer needs nothing more. Renderers write text, JSON and CSV.
+ *
+ * A cell has a value of its column's unit, or none. Its text follows from value and unit, unless
+ * the cell is shown otherwise. A lack of memory is kept until the answer is rendered. */
+#ifndef WEFT_REPORT_ANSWER_H
+#define WEFT_REPORT_ANSWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json/json.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "report/table.h"
+
+/* The unit of a column's values. */
+enum weft_figure {
+    WEFT_FIGURE_WORD,
+    WEFT_FIGURE_BOOL,    /* without text, unless it is shown otherwise */
+    WEFT_FIGURE_INTEGER, /* as it is */
+    WEFT_FIGURE_BYTES,   /* "1.50 GiB" */
+    WEFT_FIGURE_NS,      /* "12.3 ms" */
+    WEFT_FIGURE_SHORT,   /* "12.3k" */
+    WEFT_FIGURE_PERCENT, /* of a share, "1.25 %" */
+    WEFT_FIGURE_PERMIL,  /* of a share, "1.250 %" */
+};
+
+struct weft_column {
+    const char *key;  /* in JSON and CSV; "a.b" is the member b of an object a; NULL: text alone */
+    const char *head; /* in text; NULL: data alone */
+    char align;       /* 'l', 'r' or 'w' as in report/table.h */
+    enum weft_figure figure;
+    bool is_null; /* JSON has null for no value, in place of no member */
+};
+
+enum weft_cell_kind { WEFT_CELL_NONE, WEFT_CELL_WORD, WEFT_CELL_INTEGER, WEFT_CELL_REAL };
+
+struct weft_answer_cell {
+    enum weft_cell_kind kind;
+    enum weft_paint paint;
+    const char *word;
+    int64_t integer; /* of a bool too */
+    double real;
+    const char *shown; /* replaces the text of the value; NULL: nothing does */
+};
+
+/* A table while it is filled. Functions below change its last row. */
+struct weft_rows {
+    struct weft_answer *answer;
+    const char *key; /* in JSON: an array of objects; NULL: none but rows with a name */
+    int32_t indent;  /* of its text */
+    bool is_flat;    /* each row of JSON is on one line */
+    bool is_object;  /* in JSON: an object with a member for each row, by its name */
+    int32_t n_columns, n_rows;
+    struct weft_column *columns;
+    struct weft_answer_row {
+        struct weft_answer_row *next;
+        const char *name; /* in JSON: a member, and no element of the array */
+        bool is_data;     /* not in text */
+        struct weft_answer_cell *cells;
+    } * first, *last;
+};
+
+struct weft_answer {
+    struct weft_pool pool;
+    /* Each is text, a fact or a table. */
+    struct weft_answer_part {
+        struct weft_answer_part *next;
+        const char *key; /* in JSON; NULL: none */
+        const char *text;
+        struct weft_answer_cell fact;
+        struct weft_rows *rows;
+    } * first, *last;
+    bool failed;
+};
+
+/* {0} is an answer too. */
+void weft_answer_finish(struct weft_answer *answer);
+
+/* Adds text as it is, which may be a part of a line. With `key` it is also a member in JSON,
+ * without its last line end. */
+void weft_answer_say(struct weft_answer *answer, const char *key, const char *format, ...)
+    WEFT_PRINTF(3, 4);
+
+/* Adds facts that only data has. */
+void weft_answer_word(struct weft_answer *answer, const char *key, const char *word);
+void weft_answer_integer(struct weft_answer *answer, const char *key, int64_t integer);
+
+/* Adds a table with a copy of the columns. NULL without memory; the functions below accept that. */
+struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
+                                    const struct weft_column *columns, int32_t n_columns);
+/* Replaces a column's head; NULL format: the column is in data alone. */
+void weft_rows_head(struct weft_rows *rows, int32_t column, const char *format, ...)
+    WEFT_PRINTF(3, 4);
+
+/* Begins a row. `name`: the row is that member in JSON; NULL: it is an element of the table. */
+void weft_rows_begin(struct weft_rows *rows, const char *name);
+/* The last row is not in text. */
+void weft_rows_hide(struct weft_rows *rows);
+
+/* Fill a cell of the last row. The words are copied; NULL is no value. */
+void weft_rows_word(struct weft_rows *rows, int32_t column, const char *word);
+void weft_rows_integer(struct weft_rows *rows, int32_t column, int64_t integer);
+void weft_rows_real(struct weft_rows *rows, int32_t column, double real);
+/* Sets the cell's text, which replaces that of its value. */
+void weft_rows_show(struct weft_rows *rows, int32_t column, enum weft_paint paint,
+                    const char *format, ...) WEFT_PRINTF(4, 5);
+
+/* Renderers. JSON is one object. CSV has the tables with a key: a head and a line per row. */
+void weft_answer_text(const struct weft_answer *answer, struct weft_text *out);
+void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer *writer);
+void weft_answer_csv(const struct weft_answer *answer, struct weft_text *out);
+/* The members of an open object. */
+void weft_answer_members(const struct weft_answer *answer, struct weft_json_writer *writer);
+
+/* "12.3k" with three digits and a prefix. */
+const char *weft_answer_count(double count, char out[WEFT_UNITS_TEXT_BYTES]);
+
+#endif

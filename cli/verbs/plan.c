@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/study/rank_plans.h"
+#include "cli/study/refusal.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/session.h"
@@ -98,6 +99,18 @@ static enum weft_status check_program(const struct weft_session *session, struct
                      target->title);
 }
 
+/* Plans. If nothing fits, prints the changes that would. */
+static enum weft_status plan_session(const struct weft_cli *cli, struct weft_session *session,
+                                     struct weft_error *err)
+{
+    const enum weft_status status = weft_session_plan(session, NULL, err);
+    struct weft_error failure = {0};
+    if (status != WEFT_E_INFEASIBLE) return status;
+    if (weft_refusal_answer(cli, session, err, &failure) != WEFT_OK)
+        weft_log(WEFT_LOG_WARNING, "no table of changes: %s", failure.text);
+    return status;
+}
+
 static enum weft_status run_plan(const struct weft_cli *given, struct weft_error *err)
 {
     struct weft_cli line, *cli = &line;
@@ -111,7 +124,7 @@ static enum weft_status run_plan(const struct weft_cli *given, struct weft_error
     if (status == WEFT_OK) status = stage_session(cli, &session, err);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK && cli->program_dump) status = check_program(&session, err);
-    if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
+    if (status == WEFT_OK) status = plan_session(cli, &session, err);
     if (status == WEFT_OK) status = weft_session_add_cost(&session, err);
     if (status == WEFT_OK) {
         weft_plan_write(session.plan, &file);
@@ -130,7 +143,10 @@ const struct weft_command weft_command_plan = {
     .summary = "policies and placements within the limit, with a proven bound",
     .details =
         "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
-        "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
+        "the solver's word. If no plan fits, a table has the changes with which one would: "
+        "limits,\n"
+        "recomputation, smaller micro-batches, offloading, ranks, the fastest first. Exit 78 "
+        "then.\n"
         "--work-limit (30G) counts what is done, so that the same config gives the same plan\n"
         "wherever and whenever; a unit is about a nanosecond. --time-limit is an alarm, if given,\n"
         "next to it, and says when it rang.\n"

@@ -2,6 +2,7 @@
 """The planner splits train.batch into micro-steps: train.micro_batch "auto"."""
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -235,6 +236,29 @@ def recomputes_only_where_that_helps(weft):
     tight, _ = planned(weft, tiny(**slow), "--memory-limit", f"{free['total_bytes'] - 4096}B")
     assert 0 < list(tight["saved"].values()).count("device") < 3, tight["saved"]
     assert tight["step_ns"] == free["step_ns"]
+
+
+@case
+def a_refusal_is_a_table_of_changes_that_fit(weft):
+    """Each row is a command that plans, the cheapest first. A child's plan on standard output has no table."""
+    path = weft.write("run.json", tiny(train__micro_batch=8))
+    refused = ("plan", path, "--memory-limit", "1MiB", "--set", "plan.recompute=none")
+    answer = json.loads(weft.expect(78, *refused, "--json"))
+    assert answer["error"]["exit_code"] == 78 and answer["memory_limit_bytes"] == 1 << 20, answer
+    changes = [row["change"] for row in answer["would_fit"]]
+    assert any("--memory-limit" in change for change in changes), answer
+    assert any("plan.recompute=auto" in change for change in changes) or len(changes) > 1, answer
+    rates = [row["samples_per_s"] for row in answer["would_fit"] if "-n " not in row["change"] and row["step_ns"]]
+    assert rates == sorted(rates, reverse=True), answer
+    for row in answer["would_fit"]:
+        if row["step_ns"] is None:
+            continue
+        report = json.loads(weft.expect(0, *refused, *shlex.split(row["change"]), "--json"))
+        assert report["total_bytes"] <= report["memory_limit_bytes"], (row, report)
+        assert row["least_bytes"] <= report["memory_limit_bytes"], (row, report)
+    told = weft.expect(78, *refused)
+    assert told.startswith("nothing fits 1.00 MiB: the cheapest change is "), told
+    assert weft.expect(78, *refused, "-o", "-") == ""
 
 
 main(sys.argv[1])

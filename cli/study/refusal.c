@@ -1,0 +1,279 @@
+#include "cli/study/refusal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/study/sweep.h"
+#include "report/answer.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/schedule.h"
+#include "spec/config_batch.h"
+#include "spec/config_recompute.h"
+
+/* MOST_RANKS is how many times the ranks may double; DRAFT_WORK limits the draft of one change. */
+enum { MOST_CHANGES = 16, MOST_RANKS = 6, CHANGE_BYTES = 256, DRAFT_WORK = 300000000 };
+
+/* A change of the config, and its plan. */
+struct change {
+    struct weft_place place;
+    char flags[CHANGE_BYTES]; /* as typed */
+    int64_t needs_bytes;      /* least limit, without pages */
+    int64_t step_ns;          /* of a drafted plan; 0: no times */
+    int64_t total_bytes;
+    double samples_per_s;
+    double rank_ns; /* time of all ranks a sample; 0: no times */
+};
+
+struct refusal {
+    const struct weft_cli *cli;
+    const struct weft_session *refused;
+    int64_t limit_bytes;
+    char profile[WEFT_SHARED_PATH_BYTES]; /* of a machine that was measured; "": none */
+    int profile_fd;
+    int32_t n;
+    struct change changes[MOST_CHANGES];
+};
+
+/* Begins a change in the next free place, with the measured times. `recomputes`: layers recompute
+ * if nothing fits without and the config leaves that open. */
+static struct change *begin_change(struct refusal *refusal, bool recomputes)
+{
+    struct change *change = &refusal->changes[refusal->n];
+    *change = (struct change){0};
+    if (recomputes && weft_config_recomputes_if_needed(refusal->refused->config))
+        weft_place_add(&change->place, "plan.recompute=auto");
+    if (refusal->profile[0] != '\0')
+        weft_place_add(&change->place, "cluster.profile=%s", refusal->profile);
+    return change;
+}
+
+/* Adds a setting to a change, and its flag. */
+static void add_setting(struct change *change, const char *setting)
+{
+    const size_t length = strlen(change->flags);
+    const bool quotes = strpbrk(setting, "\"[ ") != NULL;
+    weft_place_add(&change->place, "%s", setting);
+    snprintf(change->flags + length, sizeof change->flags - length, "%s--set %s%s%s",
+             length > 0 ? " " : "", quotes ? "'" : "", setting, quotes ? "'" : "");
+}
+
+/* The least device limit over all variants, without pages; INT64_MAX if it is not known. */
+static int64_t find_least(struct weft_session *session)
+{
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    struct weft_error ignored = {0};
+    int64_t least = INT64_MAX;
+    const int32_t n = weft_variants_list(session->config, variants);
+    for (int32_t v = 0; v < n; v++) {
+        if (weft_session_stage_variant(session, &variants[v], &ignored) != WEFT_OK) break;
+        const int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
+        if (bytes > 0 && bytes < least) least = bytes;
+    }
+    return least;
+}
+
+/* Drafts the plan of a change. False if its times are known and it has none. */
+static bool draft_plan(struct weft_session *session, struct change *change)
+{
+    struct weft_error ignored = {0};
+    if (weft_session_stage(session, NULL, &ignored) != WEFT_OK) return true;
+    session->draft = true;
+    if (session->config->plan.work_limit > DRAFT_WORK)
+        session->config->plan.work_limit = DRAFT_WORK;
+    if (weft_session_plan_levels(session, NULL, &ignored) != WEFT_OK) return false;
+    change->step_ns = session->plan->prediction.step_ns;
+    change->total_bytes = session->plan->prediction.total_bytes;
+    const double samples = (double)weft_config_samples(session->config);
+    if (change->step_ns > 0) change->samples_per_s = 1e9 * samples / (double)change->step_ns;
+    change->rank_ns = (double)change->step_ns * (double)session->config->cluster.ranks / samples;
+    return true;
+}
+
+/* Keeps the change begun last if a plan with it fits `limit_bytes`. */
+static bool try_change(struct refusal *refusal, int64_t limit_bytes)
+{
+    struct change *change = &refusal->changes[refusal->n];
+    struct weft_session session = {0};
+    struct weft_error ignored = {0};
+    struct weft_text missing;
+    bool fits = false;
+    weft_text_init(&missing);
+    if (weft_place_open(refusal->cli, &change->place, &session, &ignored) == WEFT_OK &&
+        weft_session_stage_for_memory(&session, &missing, &ignored) == WEFT_OK) {
+        change->needs_bytes = find_least(&session);
+        fits = change->needs_bytes <= limit_bytes && draft_plan(&session, change);
+    }
+    weft_text_finish(&missing);
+    weft_session_close(&session);
+    refusal->n += fits;
+    return fits;
+}
+
+/* A larger limit: the least one in pages, rounded up to four digits. */
+static enum weft_status try_limit(struct refusal *refusal, struct weft_error *err)
+{
+    const struct weft_session *refused = refusal->refused;
+    struct change *change = begin_change(refusal, true);
+    int64_t bytes = weft_least_limit(refused->stages.problem, 0, NULL), unit = 1024;
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    if (bytes <= 0 || bytes == INT64_MAX) return WEFT_OK;
+    WEFT_TRY(weft_least_paged_limit(refused->stages.problem, &refused->inputs, &bytes, err));
+    while (bytes / unit >= 8192)
+        unit *= 1024;
+    bytes = (bytes + unit - 1) / unit * unit;
+    weft_place_add(&change->place, "cluster.memory_limit=%lldB", (long long)bytes);
+    snprintf(change->flags, sizeof change->flags, "--memory-limit %s",
+             weft_units_write_bytes(bytes, shown));
+    (void)try_change(refusal, bytes);
+    return WEFT_OK;
+}
+
+/* Settings that need less memory. The second one adds to the first. */
+static void try_settings(struct refusal *refusal)
+{
+    static const char parameters[] = "plan.offload.parameters=[\"device\",\"host\"]";
+    static const char state[] = "plan.offload.state=[\"device\",\"host\"]";
+    static const char saved[] = "plan.offload.activations=[\"device\",\"host\"]";
+    static const char split[] = "train.micro_batch=auto", all[] = "plan.recompute=auto";
+    static const char *const ways[][2] = {{"plan.recompute=selective", NULL},
+                                          {"plan.recompute=whole", NULL},
+                                          {all, NULL},
+                                          {split, NULL},
+                                          {split, all},
+                                          {state, NULL},
+                                          {saved, NULL},
+                                          {parameters, NULL}};
+    const struct weft_config *config = refusal->refused->config;
+    char batch[64];
+    snprintf(batch, sizeof batch, "train.batch=%lld", (long long)weft_config_samples(config));
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct change *change = begin_change(refusal, strstr(ways[i][0], "recompute") == NULL);
+        if (ways[i][0] == split) add_setting(change, batch);
+        for (int k = 0; k < 2 && ways[i][k] != NULL; k++)
+            add_setting(change, ways[i][k]);
+        (void)try_change(refusal, refusal->limit_bytes);
+    }
+}
+
+/* The fewest ranks, by doubling. */
+static void try_ranks(struct refusal *refusal)
+{
+    int64_t ranks = refusal->refused->config->cluster.ranks;
+    for (int i = 0; i < MOST_RANKS; i++) {
+        struct change *change = begin_change(refusal, true);
+        ranks *= 2;
+        weft_place_add(&change->place, "cluster.ranks=%lld", (long long)ranks);
+        snprintf(change->flags, sizeof change->flags, "-n %lld", (long long)ranks);
+        if (try_change(refusal, refusal->limit_bytes)) return;
+    }
+}
+
+/* Those with the least time of ranks a sample first; without times by memory. */
+static int compare_changes(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    if ((x->rank_ns > 0) != (y->rank_ns > 0)) return x->rank_ns > 0 ? -1 : 1;
+    if (x->rank_ns != y->rank_ns) return x->rank_ns < y->rank_ns ? -1 : 1;
+    return (x->needs_bytes > y->needs_bytes) - (x->needs_bytes < y->needs_bytes);
+}
+
+static void add_changes(const struct refusal *refusal, struct weft_answer *answer)
+{
+    enum { STEP, RATE, MEMORY, LEAST, FLAGS, N_COLUMNS };
+    static const struct weft_column columns[N_COLUMNS] = {
+        [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, true},
+        [RATE] = {"samples_per_s", "samples/s", 'r', WEFT_FIGURE_SHORT, true},
+        [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, true},
+        [LEAST] = {"least_bytes", "at least", 'r', WEFT_FIGURE_BYTES, false},
+        [FLAGS] = {"change", "would fit with", 'w', WEFT_FIGURE_WORD, false}};
+    struct weft_rows *rows = weft_answer_table(answer, "would_fit", columns, N_COLUMNS);
+    for (int32_t i = 0; i < refusal->n; i++) {
+        const struct change *change = &refusal->changes[i];
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, FLAGS, change->flags);
+        weft_rows_integer(rows, LEAST, change->needs_bytes);
+        if (change->step_ns == 0) continue;
+        weft_rows_integer(rows, STEP, change->step_ns);
+        weft_rows_real(rows, RATE, change->samples_per_s);
+        weft_rows_integer(rows, MEMORY, change->total_bytes);
+    }
+}
+
+/* The first line, the table, and the error for --json. */
+static void fill_answer(const struct refusal *refusal, const struct weft_error *why,
+                        struct weft_answer *answer)
+{
+    static const struct weft_column columns[] = {
+        {"exit_code", NULL, 'r', WEFT_FIGURE_INTEGER, false},
+        {"status", NULL, 'l', WEFT_FIGURE_WORD, false},
+        {"text", NULL, 'l', WEFT_FIGURE_WORD, false}};
+    char limit[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
+    struct weft_rows *error = weft_answer_table(answer, NULL, columns, 3);
+    weft_rows_begin(error, "error");
+    weft_rows_integer(error, 0, weft_status_exit_code(why->status));
+    weft_rows_word(error, 1, weft_status_text(why->status));
+    weft_rows_word(error, 2, why->text);
+    const struct change *first = refusal->changes;
+    weft_units_show_bytes(refusal->limit_bytes, limit);
+    if (refusal->n == 0)
+        weft_answer_say(answer, "answer", "nothing fits %s, and no change that was tried does\n",
+                        limit);
+    else if (first->step_ns == 0)
+        weft_answer_say(answer, "answer", "nothing fits %s: the least change is %s\n", limit,
+                        first->flags);
+    else
+        weft_answer_say(answer, "answer", "nothing fits %s: the cheapest change is %s, %s\n", limit,
+                        first->flags, weft_units_show_ns(first->step_ns, step));
+    weft_answer_integer(answer, "memory_limit_bytes", refusal->limit_bytes);
+    if (refusal->n > 0) add_changes(refusal, answer);
+}
+
+/* Gives the times of a machine that was measured to all changes. */
+static enum weft_status share_profile(struct refusal *refusal, struct weft_error *err)
+{
+    struct weft_text text;
+    if (!weft_cli_measures(refusal->refused)) return WEFT_OK;
+    weft_text_init(&text);
+    weft_profile_write(refusal->refused->profile, &text);
+    const enum weft_status status =
+        weft_study_share(&text, "profile", refusal->profile, &refusal->profile_fd, err);
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status find_changes(struct refusal *refusal, struct weft_error *err)
+{
+    WEFT_TRY(share_profile(refusal, err));
+    WEFT_TRY(try_limit(refusal, err));
+    try_settings(refusal);
+    try_ranks(refusal);
+    qsort(refusal->changes, (size_t)refusal->n, sizeof *refusal->changes, compare_changes);
+    return WEFT_OK;
+}
+
+enum weft_status weft_refusal_answer(const struct weft_cli *cli, const struct weft_session *refused,
+                                     const struct weft_error *why, struct weft_error *err)
+{
+    const int64_t limit_bytes = refused->config->cluster.memory_limit_bytes;
+    struct weft_answer answer = {0};
+    struct weft_cli to_stdout = *cli;
+    const bool writes_plan = cli->output != NULL && strcmp(cli->output, "-") == 0;
+    if (writes_plan || limit_bytes == 0 || refused->stages.problem == NULL) return WEFT_OK;
+    struct refusal *refusal = calloc(1, sizeof *refusal);
+    if (refusal == NULL) return weft_fail_memory(err, "a table of changes");
+    *refusal = (struct refusal){
+        .cli = cli, .refused = refused, .limit_bytes = limit_bytes, .profile_fd = -1};
+    enum weft_status status = find_changes(refusal, err);
+    to_stdout.output = NULL;
+    if (status == WEFT_OK) {
+        fill_answer(refusal, why, &answer);
+        status = weft_cli_emit_answer(&to_stdout, &answer, err);
+    }
+    if (refusal->profile_fd >= 0) close(refusal->profile_fd);
+    weft_answer_finish(&answer);
+    free(refusal);
+    return status;
+}

@@ -171,7 +171,7 @@ static void try_ranks(struct refusal *refusal)
     }
 }
 
-/* Those with the least time of ranks a sample first; without times by memory. */
+/* The least time of ranks a sample comes first; changes without times follow by memory. */
 static int compare_changes(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;

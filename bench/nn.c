@@ -2,7 +2,7 @@
  * parameters as a share of the best GEMM rate; attention of shared heads by products and as whole
  * heads; AdamW against a loop that only moves the same bytes; the norm.
  *
- *     build/bench/nn [LIBRARY [f32|bf16|f16]] */
+ *     build/bench/nn [LIBRARY [f32|bf16|f16 [attention]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,9 +401,11 @@ int main(int argc, char **argv)
     if (weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) fail(err.text);
     printf("%s, opened in %.0f ms\n", weft_nn_describe(nn),
            1e-6 * (double)(weft_clock_now_ns() - start));
-    training_step(nn);
+    const char *only = argc > 3 ? argv[3] : NULL;
+    if (only && strcmp(only, "attention") != 0) fail("the third word may be \"attention\"");
+    if (!only) training_step(nn);
     shared_attention(nn);
-    optimizer();
+    if (!only) optimizer();
     weft_nn_close(nn);
     return 0;
 }

@@ -38,6 +38,7 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
     }
     /* "plain" is for proofs, so attention uses plain products too. */
     cpu->whole_heads = strcmp(weft_gemm_name(cpu->gemm), "plain") != 0;
+    cpu->has_tiles = strcmp(weft_gemm_name(cpu->gemm), "amx") == 0;
     snprintf(cpu->description, sizeof(cpu->description), "%s, %s kernels",
              weft_gemm_describe(cpu->gemm), cpu->kernels->level);
     *out = &cpu->base;

@@ -17,6 +17,7 @@ struct weft_nn_cpu {
     const struct weft_kernels *kernels;
     int32_t threads;     /* of products and of heads */
     bool whole_heads;    /* true if kernels may do heads of attention */
+    bool has_tiles;      /* products of 16 bits run on AMX */
     int64_t shift_bytes; /* distance from a work address to its memory */
     char description[384];
 };

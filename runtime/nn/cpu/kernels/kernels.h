@@ -3,7 +3,7 @@
  * program chooses the best level of its CPU. All levels give the same bits: there is no contraction
  * and no reassociation. A sum runs in 16 lanes, element i in lane i mod 16, added as a fixed tree.
  * So bits do not depend on level, alignment, or the division of elements. Whole heads of attention
- * exist at one level only and have their own bits, as products do.
+ * do not exist at the plain level, and have their own bits, as products do.
  *
  * Matrices are row-major, and dense unless a stride is given. Buffers do not overlap unless stated.
  * `sums` is overwritten. Kernels allocate nothing. */
@@ -97,19 +97,27 @@ struct weft_layer_kernels {
 
 /* A head of one sample's causal attention. */
 struct weft_head {
+    enum weft_dtype dtype; /* of inputs, outputs and gradients; arithmetic is fp32 */
     int64_t seq_len, size;
     int64_t query_stride, key_stride, value_stride; /* of rows, and of their gradients */
     int64_t output_stride;                          /* of rows of the output and its gradient */
     float scale;                                    /* of scores: 1 / sqrt(size) */
-    const float *query, *key, *value;
+    const void *query, *key, *value;
     float *log_sums; /* of each row's exponentials, instead of saved probabilities */
     int64_t sums_stride;
 };
 
-/* Outputs of backward. */
+/* Outputs of backward: all of them in f32. In 16 bits it may be the query's alone, with key and
+ * value NULL, or those of some rows of keys without the query's. Bits do not depend on it. */
 struct weft_head_gradients {
-    float *query, *key, *value;
+    void *query, *key, *value;
     bool adds; /* to key and value, which another head of queries has written */
+
+    /* 16 bits: sums of both gradients, [2, end - first, size], for rows of keys from `first` up to
+     * `end`, which are whole tiles. `adds` is of the sums. The last head of queries rounds them. */
+    float *sums;
+    int64_t first, end;
+    bool ends;
 };
 
 /* Requirements of a head's kernels: seq_len and size are multiples of the side. */
@@ -154,13 +162,15 @@ struct weft_kernels {
     void (*turn)(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
                  int64_t y_stride);
 
-    /* A whole head in f32: writes the output, and probabilities [seq_len, seq_len] in an order of
-     * the kernels' own for backward. Without probabilities it writes log_sums, and backward
-     * computes each tile again. Both NULL at levels that are no faster than single products. */
-    void (*attend)(const struct weft_head *head, float *probabilities, float *output);
+    /* A whole head: writes the output, and probabilities [seq_len, seq_len] in an order of the
+     * kernels' own for backward. Without probabilities it writes log_sums, and backward computes
+     * each tile again. Both NULL at levels that are no faster than single products. Probabilities
+     * are for f32, and for levels that save them. */
+    void (*attend)(const struct weft_head *head, float *probabilities, void *output);
     void (*attend_backward)(const struct weft_head *head, const float *probabilities,
-                            const float *output, const float *d_output,
+                            const void *output, const void *d_output,
                             struct weft_head_gradients to);
+    bool attend_saves;
 
     /* e^x, for tests: within 3e-7 of the true value, relative; 0 below -86.6, inf above 88.3. */
     void (*exponential)(int64_t n, const float *x, float *y);

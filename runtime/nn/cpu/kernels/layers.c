@@ -350,9 +350,17 @@ static void relu_backward(int64_t n, const void *y_from, const void *dy_from, vo
     }
 }
 
-/* Returns the row's sum of e^(x - greatest) in fp32. fp32 elements become the exponentials; 16 bits
- * could not hold them. */
-static float row_exponentials(int64_t n, float greatest, element *x)
+/* Exponentials of a row's first elements in 16 bits, which its memory could not hold. Those of
+ * later ones are computed twice. */
+enum { KEPT = 2048 };
+
+static int64_t kept_of(int64_t n)
+{
+    return n < KEPT ? n : KEPT;
+}
+
+/* Returns the row's sum of e^(x - greatest) in fp32. fp32 elements become the exponentials. */
+static float row_exponentials(int64_t n, float greatest, element *x, float kept[KEPT])
 {
     float lanes[LANES] = {0};
     if (sizeof(element) == sizeof(float)) {
@@ -361,23 +369,27 @@ static float row_exponentials(int64_t n, float greatest, element *x)
         }
         FOR_LANES(i, lane, n, lanes[lane] += load(x[i]));
     } else {
-        FOR_LANES(i, lane, n, lanes[lane] += exponential(load(x[i]) - greatest));
+        const int64_t first = kept_of(n);
+        for (int64_t i = 0; i < first; i++) {
+            kept[i] = exponential(load(x[i]) - greatest);
+        }
+        FOR_LANES(i, lane, first, lanes[lane] += kept[i]);
+        const element *rest = x + first;
+        FOR_LANES(i, lane, n - first, lanes[lane] += exponential(load(rest[i]) - greatest));
     }
     return sum_lanes(lanes);
 }
 
 /* Turns the result of `row_exponentials` into e^(x - greatest) / sum. */
-static void normalise_row(int64_t n, float greatest, float sum, element *x)
+static void normalise_row(int64_t n, float greatest, float sum, const float kept[KEPT], element *x)
 {
     const float by = 1.0f / sum;
-    if (sizeof(element) == sizeof(float)) {
-        for (int64_t i = 0; i < n; i++) {
-            x[i] = store(load(x[i]) * by);
-        }
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            x[i] = store(exponential(load(x[i]) - greatest) * by);
-        }
+    const int64_t first = sizeof(element) == sizeof(float) ? n : kept_of(n);
+    for (int64_t i = 0; i < first; i++) {
+        x[i] = store((sizeof(element) == sizeof(float) ? load(x[i]) : kept[i]) * by);
+    }
+    for (int64_t i = first; i < n; i++) {
+        x[i] = store(exponential(load(x[i]) - greatest) * by);
     }
 }
 
@@ -386,13 +398,14 @@ static void causal_softmax(int64_t rows, int64_t first, int64_t width, int64_t s
                            void *in_place)
 {
     element *x = in_place;
+    float kept[KEPT];
     for (int64_t row = 0; row < rows; row++, x += stride) {
         for (int64_t i = first + row + 1; i < width; i++) {
             x[i] = store(-INFINITY);
         }
         const float greatest = row_maximum(width, x);
-        const float sum = row_exponentials(width, greatest, x);
-        normalise_row(width, greatest, sum, x);
+        const float sum = row_exponentials(width, greatest, x, kept);
+        normalise_row(width, greatest, sum, kept, x);
     }
 }
 
@@ -415,13 +428,14 @@ static double cross_entropy(int64_t rows, int64_t width, int64_t stride, const i
                             void *in_place)
 {
     element *logits = in_place;
+    float kept[KEPT];
     double loss = 0;
     for (int64_t row = 0; row < rows; row++, logits += stride) {
         if (targets[row] == WEFT_NO_TARGET) continue;
         const float wanted = load(logits[targets[row]]);
         const float greatest = row_maximum(width, logits);
-        const float sum = row_exponentials(width, greatest, logits);
-        normalise_row(width, greatest, sum, logits);
+        const float sum = row_exponentials(width, greatest, logits, kept);
+        normalise_row(width, greatest, sum, kept, logits);
         /* The rounded probability would lose the rest of the gradient near 1. */
         const float probability = exponential(wanted - greatest) * (1.0f / sum);
         logits[targets[row]] = store(probability - 1.0f);

@@ -15,9 +15,14 @@ extern const struct weft_layer_kernels weft_kernels_avx2_f32, weft_kernels_avx2_
 extern const struct weft_layer_kernels weft_kernels_avx512_f32, weft_kernels_avx512_bf16,
     weft_kernels_avx512_f16;
 
-void weft_kernels_attend_avx512(const struct weft_head *head, float *probabilities, float *output);
-void weft_kernels_attend_backward_avx512(const struct weft_head *head, const float *probabilities,
-                                         const float *output, const float *d_output,
-                                         struct weft_head_gradients to);
+#define WEFT_KERNELS_HEADS(level)                                                                  \
+    void weft_kernels_attend_##level(const struct weft_head *head, float *probabilities,           \
+                                     void *output);                                                \
+    void weft_kernels_attend_backward_##level(const struct weft_head *head,                        \
+                                              const float *probabilities, const void *output,      \
+                                              const void *d_output, struct weft_head_gradients to)
+WEFT_KERNELS_HEADS(avx2);
+WEFT_KERNELS_HEADS(avx512);
+#undef WEFT_KERNELS_HEADS
 
 #endif

@@ -197,8 +197,9 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .add_squares = add_squares,
     .turn = turn_rows,
 #ifdef WEFT_KERNELS_ATTEND
-    .attend = weft_kernels_attend_avx512,
-    .attend_backward = weft_kernels_attend_backward_avx512,
+    .attend = WEFT_KERNELS_ATTEND,
+    .attend_backward = WEFT_KERNELS_ATTEND_BACKWARD,
+    .attend_saves = WEFT_KERNELS_LANES == 16,
 #endif
     .exponential = exponential_each,
 };

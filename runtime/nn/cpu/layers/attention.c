@@ -163,12 +163,15 @@ static enum weft_status attend_products(const struct weft_nn_cpu *cpu,
     return WEFT_OK;
 }
 
-/* True if kernels do whole heads, in forward and backward alike. It follows from the shape alone,
- * so threads change no bit. */
+/* True if kernels do whole heads, in forward and backward alike. It follows from the shape and the
+ * way to multiply alone, so threads change no bit. Tiles multiply 16 bits many times as fast as
+ * fp32, so products keep them. */
 static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention)
 {
-    const bool keeps = attention->probabilities != NULL || attention->log_sums != NULL;
-    return cpu->whole_heads && cpu->kernels->attend && attention->dtype == WEFT_F32 && keeps &&
+    const bool f32 = attention->dtype == WEFT_F32;
+    const bool saves = f32 && attention->probabilities != NULL && cpu->kernels->attend_saves;
+    const bool again = attention->log_sums != NULL && (f32 || !cpu->has_tiles);
+    return cpu->whole_heads && cpu->kernels->attend && (saves || again) &&
            attention->seq_len % WEFT_HEAD_SIDE == 0 && attention->size % WEFT_HEAD_SIDE == 0 &&
            attention->size <= WEFT_HEAD_MOST_SIZE;
 }
@@ -178,49 +181,34 @@ static struct weft_head whole_head(const struct head *head,
 {
     float *log_sums = attention->log_sums;
     if (log_sums != NULL) log_sums += head->output / head->size;
-    return (struct weft_head){.seq_len = head->seq_len,
+    return (struct weft_head){.dtype = head->dtype,
+                              .seq_len = head->seq_len,
                               .size = head->size,
                               .query_stride = head->query_stride,
                               .key_stride = head->key_stride,
                               .value_stride = head->value_stride,
                               .output_stride = head->output_stride,
                               .scale = head->scale,
-                              .query = (const float *)attention->query + head->query,
-                              .key = (const float *)attention->key + head->key,
-                              .value = (const float *)attention->value + head->value,
+                              .query = element_at(head, attention->query, head->query),
+                              .key = element_at(head, attention->key, head->key),
+                              .value = element_at(head, attention->value, head->value),
                               .log_sums = log_sums,
                               .sums_stride = attention->heads};
 }
 
-/* Inputs and outputs of whole heads, besides the attention's own. */
-struct heads {
-    float *output;                /* of forward; NULL for backward */
-    const float *made, *d_output; /* of backward: the output, and its gradient */
-    const struct weft_nn_attention_gradients *to;
-};
-
-static void take_head(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention,
-                      const struct heads *of, int64_t index)
+static void attend_whole(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention,
+                         int64_t index, void *output)
 {
     const struct head head = head_of(attention, index);
     const struct weft_head whole = whole_head(&head, attention);
     float *p = attention->probabilities;
     if (p != NULL) p += head.scores;
-    if (of->output != NULL) {
-        cpu->kernels->attend(&whole, p, of->output + head.output);
-        return;
-    }
-    const struct weft_head_gradients to = {.query = (float *)of->to->query + head.query,
-                                           .key = (float *)of->to->key + head.key,
-                                           .value = (float *)of->to->value + head.value,
-                                           .adds = index % shared_by(attention) > 0};
-    cpu->kernels->attend_backward(&whole, p, of->made + head.output, of->d_output + head.output,
-                                  to);
+    cpu->kernels->attend(&whole, p, weft_nn_to(head.dtype, output, head.output));
 }
 
 /* A thread takes all queries of a head of keys and values, in order. */
-static void take_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention,
-                       const struct heads *of)
+static void attend_whole_heads(const struct weft_nn_cpu *cpu,
+                               const struct weft_nn_attention *attention, void *output)
 {
     const int64_t shared = shared_by(attention);
 #ifdef _OPENMP
@@ -228,7 +216,106 @@ static void take_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_atten
 #endif
     for (int64_t i = 0; i < attention->samples * attention->kv_heads; i++) {
         for (int64_t j = 0; j < shared; j++) {
-            take_head(cpu, attention, of, i * shared + j);
+            attend_whole(cpu, attention, i * shared + j, output);
+        }
+    }
+}
+
+/* Backward of whole heads. */
+struct heads_backward {
+    const struct weft_nn_cpu *cpu;
+    const struct weft_nn_attention *attention;
+    const void *output, *d_output;
+    const struct weft_nn_attention_gradients *to;
+};
+
+enum wanted_gradients { ALL_GRADIENTS, OF_QUERIES, OF_KEYS };
+
+/* Backward of a head of queries. In 16 bits `sums` has room for rows of keys from `first` up to
+ * `end`. */
+static void take_head(const struct heads_backward *of, int64_t index, enum wanted_gradients wanted,
+                      float *sums, int64_t first, int64_t end)
+{
+    const int64_t i = index % shared_by(of->attention), last = shared_by(of->attention) - 1;
+    const struct head head = head_of(of->attention, index);
+    const struct weft_head whole = whole_head(&head, of->attention);
+    const float *p = of->attention->probabilities;
+    if (p != NULL) p += head.scores;
+    struct weft_head_gradients to = {
+        .adds = i > 0, .ends = i == last, .sums = sums, .first = first, .end = end};
+    if (wanted != OF_KEYS) to.query = weft_nn_to(head.dtype, of->to->query, head.query);
+    if (wanted != OF_QUERIES) {
+        to.key = weft_nn_to(head.dtype, of->to->key, head.key);
+        to.value = weft_nn_to(head.dtype, of->to->value, head.value);
+    }
+    of->cpu->kernels->attend_backward(&whole, p, element_at(&head, of->output, head.output),
+                                      element_at(&head, of->d_output, head.output), to);
+}
+
+/* All queries of a head of keys and values, in order. */
+static void take_group(const struct heads_backward *of, int64_t group, enum wanted_gradients wanted,
+                       float *sums, int64_t first, int64_t end)
+{
+    const int64_t shared = shared_by(of->attention);
+    for (int64_t j = 0; j < shared; j++) {
+        take_head(of, group * shared + j, wanted, sums, first, end);
+    }
+}
+
+/* Scratch of thread `i` for the sums of a head in 16 bits, or NULL. The first thread has the
+ * planned sums. Others have parts of the stripes, which whole heads do not use. */
+static float *sums_of_thread(const struct heads_backward *of, int64_t i)
+{
+    const struct weft_nn_attention *a = of->attention;
+    const int64_t rows = weft_stripe_rows(a->seq_len), sums = weft_nn_cpu_attend_sums(a);
+    const int64_t stripe = (rows < a->seq_len ? rows : a->seq_len) * a->seq_len;
+    const int64_t fit = stripe * weft_dtype_bytes(a->dtype) / (sums * (int64_t)sizeof(float));
+    if (i == 0) return of->to->sums;
+    if (i <= fit) return (float *)a->stripe + (i - 1) * sums;
+    return i <= 2 * fit ? (float *)of->to->scores + (i - fit - 1) * sums : NULL;
+}
+
+/* 16 bits by more threads than have sums. Each thread takes rows of keys with sums on its stack,
+ * and then heads of queries. It computes probabilities twice; every sum has the same order. */
+static void take_heads_in_parts(const struct heads_backward *of)
+{
+    const struct weft_nn_attention *a = of->attention;
+    const int64_t heads = a->samples * a->kv_heads, parts = a->seq_len / WEFT_HEAD_SIDE;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(of->cpu->threads) schedule(static, 1)
+#endif
+    for (int64_t i = 0; i < heads * parts; i++) {
+        float sums[2 * WEFT_HEAD_SIDE * WEFT_HEAD_MOST_SIZE];
+        const int64_t first = i / heads * WEFT_HEAD_SIDE;
+        take_group(of, i % heads, OF_KEYS, sums, first, first + WEFT_HEAD_SIDE);
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(of->cpu->threads) schedule(static)
+#endif
+    for (int64_t i = 0; i < a->samples * a->heads; i++) {
+        take_head(of, i, OF_QUERIES, NULL, 0, a->seq_len);
+    }
+}
+
+/* A thread takes adjacent heads of keys and values. */
+static void take_heads(const struct heads_backward *of)
+{
+    const struct weft_nn_attention *a = of->attention;
+    const bool narrow = a->dtype != WEFT_F32;
+    const int64_t heads = a->samples * a->kv_heads;
+    const int64_t threads = of->cpu->threads < heads ? of->cpu->threads : heads;
+    if (narrow && sums_of_thread(of, threads - 1) == NULL) {
+        take_heads_in_parts(of);
+        return;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads((int)threads) schedule(static, 1) if (threads > 1)
+#endif
+    for (int64_t thread = 0; thread < threads; thread++) {
+        float *sums = narrow ? sums_of_thread(of, thread) : NULL;
+        const int64_t end = (thread + 1) * heads / threads;
+        for (int64_t i = thread * heads / threads; i < end; i++) {
+            take_group(of, i, ALL_GRADIENTS, sums, 0, a->seq_len);
         }
     }
 }
@@ -238,7 +325,7 @@ enum weft_status weft_nn_cpu_attend_heads(const struct weft_nn_cpu *cpu,
                                           struct weft_error *err)
 {
     if (whole_heads(cpu, attention)) {
-        take_heads(cpu, attention, &(struct heads){.output = output});
+        attend_whole_heads(cpu, attention, output);
         return WEFT_OK;
     }
     return attend_products(cpu, attention, output, err);
@@ -416,7 +503,7 @@ enum weft_status weft_nn_cpu_attend_heads_backward(const struct weft_nn_cpu *cpu
                                                    struct weft_error *err)
 {
     if (whole_heads(cpu, attention)) {
-        take_heads(cpu, attention, &(struct heads){.made = output, .d_output = d_output, .to = to});
+        take_heads(&(struct heads_backward){cpu, attention, output, d_output, to});
         return WEFT_OK;
     }
     const int64_t heads = attention->samples * attention->heads;

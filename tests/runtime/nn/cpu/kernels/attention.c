@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
@@ -44,7 +45,8 @@ static struct attention_subject subject_of(int64_t seq_len, int64_t size, bool s
                                   .output = sentinels(seq_len * out),
                                   .d_output = random_numbers_kernels_attention(seq_len * out, 2),
                                   .probabilities = saves ? sentinels(seq_len * seq_len) : NULL};
-    s.head = (struct weft_head){.seq_len = seq_len,
+    s.head = (struct weft_head){.dtype = WEFT_F32,
+                                .seq_len = seq_len,
                                 .size = size,
                                 .query_stride = stride,
                                 .key_stride = stride,
@@ -56,7 +58,8 @@ static struct attention_subject subject_of(int64_t seq_len, int64_t size, bool s
                                 .value = s.qkv + 2 * size,
                                 .log_sums = saves ? NULL : sentinels(seq_len * SUMS_STRIDE),
                                 .sums_stride = SUMS_STRIDE};
-    s.to = (struct weft_head_gradients){s.d_qkv, s.d_qkv + size, s.d_qkv + 2 * size, false};
+    s.to = (struct weft_head_gradients){
+        .query = s.d_qkv, .key = s.d_qkv + size, .value = s.d_qkv + 2 * size};
     return s;
 }
 
@@ -76,12 +79,26 @@ static void run_attention(const struct weft_kernels *kernels, struct attention_s
     kernels->attend_backward(&s->head, s->probabilities, s->output, s->d_output, s->to);
 }
 
-/* The level that has them; the test is over where there is none. */
-static const struct weft_kernels *kernels_with_attention(void)
+/* Level `index` from the plain one up that has kernels of whole heads; NULL past the last. Level 0
+ * without them skips the test. */
+static const struct weft_kernels *kernels_with_attention(int32_t index, bool saves)
 {
-    const struct weft_kernels *kernels = weft_kernels_best();
-    if (!kernels->attend) cr_skip_test("no level of this CPU has kernels of whole heads");
-    return kernels;
+    const struct weft_kernels *kernels;
+    int32_t n = 0;
+    for (int32_t i = 0; (kernels = weft_kernels_level(i)) != NULL; i++) {
+        if (kernels->attend && (kernels->attend_saves || !saves) && n++ == index) return kernels;
+    }
+    if (index == 0 && !saves) cr_skip_test("no level of this CPU has kernels of whole heads");
+    return NULL;
+}
+
+/* Runs a check at each level. */
+static void for_levels(void (*check)(const struct weft_kernels *, bool saves), bool saves)
+{
+    const struct weft_kernels *kernels;
+    for (int32_t i = 0; (kernels = kernels_with_attention(i, saves)) != NULL; i++) {
+        check(kernels, saves);
+    }
 }
 
 static double dot(int64_t n, const float *a, const float *b)
@@ -99,23 +116,24 @@ static void add_row(const struct attention_subject *s, int64_t row, double *outp
     const struct weft_head *h = &s->head;
     const int64_t size = h->size, stride = h->query_stride;
     const float *d_output = s->d_output + row * h->output_stride;
+    const float *query = h->query, *key = h->key, *value = h->value;
     double *p = calloc((size_t)(2 * h->seq_len), sizeof(*p)), *d = p + h->seq_len;
     double sum = 0, mean = 0;
     for (int64_t j = 0; j <= row; j++) {
-        p[j] = exp(dot(size, h->query + row * stride, h->key + j * stride) / sqrt((double)size));
+        p[j] = exp(dot(size, query + row * stride, key + j * stride) / sqrt((double)size));
         sum += p[j];
     }
     for (int64_t j = 0; j <= row; j++) {
         p[j] /= sum;
-        d[j] = dot(size, d_output, h->value + j * stride);
+        d[j] = dot(size, d_output, value + j * stride);
         mean += p[j] * d[j];
     }
     for (int64_t j = 0; j <= row; j++) {
         const double d_score = p[j] * (d[j] - mean) / sqrt((double)size);
         for (int64_t k = 0; k < size; k++) {
-            output[row * size + k] += p[j] * (double)h->value[j * stride + k];
-            d_qkv[row * 3 * size + k] += d_score * (double)h->key[j * stride + k];
-            d_qkv[(j * 3 + 1) * size + k] += d_score * (double)h->query[row * stride + k];
+            output[row * size + k] += p[j] * (double)value[j * stride + k];
+            d_qkv[row * 3 * size + k] += d_score * (double)key[j * stride + k];
+            d_qkv[(j * 3 + 1) * size + k] += d_score * (double)query[row * stride + k];
             d_qkv[(j * 3 + 2) * size + k] += p[j] * (double)d_output[k];
         }
     }
@@ -155,9 +173,9 @@ static void spoil_stack(void)
     cr_assert(isnan(fill(3)));
 }
 
-static void check_saved_size(int64_t seq_len, int64_t size, bool saves)
+static void check_size(const struct weft_kernels *kernels, int64_t seq_len, int64_t size,
+                       bool saves)
 {
-    const struct weft_kernels *kernels = kernels_with_attention();
     struct attention_subject s = subject_of(seq_len, size, saves);
     double *output = calloc((size_t)(seq_len * size), sizeof(*output));
     double *d_qkv = calloc((size_t)(seq_len * 3 * size), sizeof(*d_qkv));
@@ -177,29 +195,28 @@ static void check_saved_size(int64_t seq_len, int64_t size, bool saves)
     subject_free(&s);
 }
 
-static void check_size(int64_t seq_len, int64_t size)
+static void check_sizes(const struct weft_kernels *kernels, bool saves)
 {
-    check_saved_size(seq_len, size, true);
-    check_saved_size(seq_len, size, false);
+    check_size(kernels, 64, 64, saves);
+    check_size(kernels, 128, 128, saves);
+    check_size(kernels, 320, 64, saves);
 }
 
 Test(kernels_attention, is_the_formula)
 {
-    check_size(64, 64);
-    check_size(128, 128);
-    check_size(320, 64);
+    for_levels(check_sizes, true);
+    for_levels(check_sizes, false);
 }
 
 /* Half of a tile of the diagonal is not multiplied, and old values of the stack must not reach the
  * result. */
-Test(kernels_attention, what_causality_forbids_is_zero)
+static void check_forbidden(const struct weft_kernels *kernels, bool saves)
 {
     enum { ROWS = 128, TILE = WEFT_HEAD_SIDE * WEFT_HEAD_SIDE };
-    const struct weft_kernels *kernels = kernels_with_attention();
-    struct attention_subject s = subject_of(ROWS, 64, true);
+    struct attention_subject s = subject_of(ROWS, 64, saves);
     spoil_stack();
     kernels->attend(&s.head, s.probabilities, s.output);
-    for (int tile = 0; tile < ROWS / WEFT_HEAD_SIDE; tile++) {
+    for (int tile = 0; saves && tile < ROWS / WEFT_HEAD_SIDE; tile++) {
         const float *p = s.probabilities + tile * ROWS * WEFT_HEAD_SIDE + tile * TILE;
         for (int key = 0; key < WEFT_HEAD_SIDE; key++) {
             for (int query = 0; query < key; query++) {
@@ -218,9 +235,14 @@ Test(kernels_attention, what_causality_forbids_is_zero)
     subject_free(&s);
 }
 
-static void check_far_apart(bool saves)
+Test(kernels_attention, what_causality_forbids_is_zero)
 {
-    const struct weft_kernels *kernels = kernels_with_attention();
+    for_levels(check_forbidden, true);
+    for_levels(check_forbidden, false);
+}
+
+static void check_far_apart(const struct weft_kernels *kernels, bool saves)
+{
     struct attention_subject s = subject_of(128, 64, saves);
     for (int64_t i = 0; i < 128; i++) {
         for (int64_t k = 0; k < 64; k++) {
@@ -242,27 +264,44 @@ static void check_far_apart(bool saves)
 
 Test(kernels_attention, scores_may_be_far_apart)
 {
-    check_far_apart(true);
-    check_far_apart(false);
+    for_levels(check_far_apart, true);
+    for_levels(check_far_apart, false);
 }
 
-static void check_not_a_number(bool saves)
+static void check_not_a_number(const struct weft_kernels *kernels, bool saves)
 {
     enum { AT = 72 }; /* where rows begin that are summed together */
-    const struct weft_kernels *kernels = kernels_with_attention();
     struct attention_subject s = subject_of(128, 64, saves);
     s.qkv[AT * s.head.query_stride + 64 + 3] = NAN; /* of a key */
     run_attention(kernels, &s);
     for (int64_t i = 0; i < 128; i++) {
         cr_assert_eq(isnan(s.output[i * s.head.output_stride]), i >= AT, "row %lld", (long long)i);
-        cr_assert_eq(isnan(s.to.query[i * s.head.query_stride]), i >= AT, "query %lld",
-                     (long long)i);
+        cr_assert_eq(isnan(s.d_qkv[i * s.head.query_stride]), i >= AT, "query %lld", (long long)i);
     }
     subject_free(&s);
 }
 
 Test(kernels_attention, what_is_not_a_number_reaches_rows_from_there_on_and_no_other)
 {
-    check_not_a_number(true);
-    check_not_a_number(false);
+    for_levels(check_not_a_number, true);
+    for_levels(check_not_a_number, false);
+}
+
+/* AVX2 and AVX-512 do the same operations. */
+Test(kernels_attention, has_the_same_bits_at_every_level)
+{
+    enum { ROWS = 128, SIZE = 64 };
+    struct attention_subject right = subject_of(ROWS, SIZE, false);
+    const struct weft_kernels *kernels = kernels_with_attention(0, false);
+    run_attention(kernels, &right);
+    for (int32_t i = 1; (kernels = kernels_with_attention(i, false)) != NULL; i++) {
+        struct attention_subject s = subject_of(ROWS, SIZE, false);
+        run_attention(kernels, &s);
+        const size_t out = (size_t)(ROWS * s.head.output_stride) * sizeof(float);
+        const size_t in = (size_t)(ROWS * s.head.query_stride) * sizeof(float);
+        cr_assert_eq(memcmp(s.output, right.output, out), 0, "%s", kernels->level);
+        cr_assert_eq(memcmp(s.d_qkv, right.d_qkv, in), 0, "%s", kernels->level);
+        subject_free(&s);
+    }
+    subject_free(&right);
 }

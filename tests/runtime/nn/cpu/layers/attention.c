@@ -361,6 +361,43 @@ Test(attention, has_the_same_bits_on_any_number_of_threads)
     check_threads("plain", WEFT_F32, shapes[1], false);
 }
 
+/* In 16 bits the sums of one head, of three in the stripes' room, or of none fit: then each thread
+ * takes parts of a head. */
+Test(attention, of_whole_heads_in_parts_has_the_bits_of_heads)
+{
+    static const struct shape shapes[] = {{1, 256, 8, 4, 64}, {1, 192, 4, 2, 64}};
+    for (int s = 0; s < 2; s++) {
+        check_threads("onednn", WEFT_BF16, shapes[s], true);
+        check_threads("onednn", WEFT_F16, shapes[s], true);
+    }
+}
+
+/* Each dtype takes whole heads if sizes allow; 16 bits do so without saved probabilities alone. */
+Test(attention, takes_whole_heads_by_shape)
+{
+    struct weft_nn *nn = open_nn("onednn", WEFT_BF16);
+    struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
+    const struct weft_kernels *const own = cpu->kernels;
+    if (!own->attend) cr_skip_test("no level of this CPU has kernels of whole heads");
+    struct weft_kernels without = *own;
+    without.attend = NULL;
+    for (int i = 0; i < 4; i++) {
+        const bool again = i % 2 == 1;
+        struct grouped whole = grouped_of((struct shape){1, 64, 2, 1, 64}, again, WEFT_BF16);
+        struct grouped products = grouped_of(whole.shape, again, WEFT_BF16);
+        cpu->has_tiles = i >= 2;
+        cpu->kernels = own;
+        run_grouped(nn, &whole);
+        cpu->kernels = &without;
+        run_grouped(nn, &products);
+        cr_assert_eq(same_results_of_heads(&whole, &products), !again || cpu->has_tiles);
+        grouped_free(&whole);
+        grouped_free(&products);
+    }
+    cpu->kernels = own;
+    weft_nn_close(nn);
+}
+
 /* Rows from one on, as after those in a cache. */
 Test(attention, of_later_rows_has_the_bits_of_products_of_all)
 {

@@ -82,6 +82,7 @@ struct weft_cli {
     const char *temperature;                                   /* --temperature T */
     const char *top_k;                                         /* --top-k K */
     bool no_cache;                                             /* --no-cache */
+    const char *logits;                                        /* --logits FILE */
     const char *tokenizer;                                     /* --tokenizer FILE */
     const char *field;                                         /* --field NAME */
     bool nfc;                                                  /* --nfc */

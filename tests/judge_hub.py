@@ -3,10 +3,11 @@
 
     tests/judge_hub.py BUILD/cli/weft [--large]
 
-transformers saves a model, `weft import` reads it. The held-out loss in f32 must agree within 1e-6 of itself, and 20
-steps of AdamW from the same parameters on the same samples within 1e-5. `weft export --to hf` must give transformers'
-own file byte for byte after the import, and after training a model with Weft's held-out loss. --large adds GPT-2's shape of 124M. WEFT_TORCH is an
-interpreter with torch and transformers; without them the judge ends with 77."""
+transformers saves a model, `weft import` reads it. Logits in f32 must agree within 1e-5 of the largest, the held-out loss
+within 1e-6 of itself, and 20 steps of AdamW from the same parameters on the same samples within 1e-5. `weft export --to
+hf` must give transformers' own file byte for byte after the import, and after training a model with Weft's held-out
+loss. --large adds GPT-2's shape of 124M, and logits of Qwen 2.5's of 0.5B. WEFT_TORCH is an interpreter with torch and
+transformers; without them the judge ends with 77."""
 import json
 import os
 import subprocess
@@ -30,7 +31,11 @@ MODELS = {
     "qwen 2.5": ("Qwen2", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "tie_word_embeddings": True}),
     "qwen 3": ("Qwen3", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "head_dim": 24}),
 }
-LARGE = ("GPT2", {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0})
+LARGE = {"gpt2 124M": ("GPT2", {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0})}
+UNTRAINED = {"qwen 2.5 0.5B": ("Qwen2", {
+    "vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
+    "num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-6,
+    "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "tie_word_embeddings": True})}
 
 
 def philox(counter, key):
@@ -138,16 +143,35 @@ class Judge:
         with open(self.at(f"{run}/result.json"), encoding="utf-8") as file:
             return losses, json.load(file)["validation_loss"]
 
-    def judge(self, name, kind, keys):
-        """Returns the distances of held-out losses, of 20 losses, and of the trained model's held-out loss."""
+    def logits(self, model, vocab, sample):
+        """The largest distance of a sample's logits, as a part of the largest logit."""
+        import numpy
+        import torch
+        text = bytes(sample.tolist()).decode() if vocab == 256 else ",".join(map(str, sample.tolist()))
+        self.run("generate", "hub-run", "--prompt", text, "--tokens", "1", "--logits", "logits.npy", "-q")
+        with torch.no_grad():
+            theirs = model(sample[None]).logits[0].numpy()
+        ours = numpy.load(self.at("logits.npy"))[:len(sample)]
+        assert ours.shape == theirs.shape, (ours.shape, theirs.shape)
+        return float(abs(ours - theirs).max() / abs(theirs).max())
+
+    def begin(self, kind, keys):
+        """Makes a model, imports it, and returns it with the distance of logits."""
         import torch
         import transformers
         torch.manual_seed(1)
-        samples, model = held_out(HELD_OUT), None
         config = getattr(transformers, f"{kind}Config")(**keys)
         model = getattr(transformers, f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}")(config).float().eval()
         model.save_pretrained(self.at("hub"))
         self.run("import", "hub", "-o", "hub-run", "-q")
+        return model, self.logits(model, config.vocab_size, held_out(HELD_OUT)[3][:SEQ])
+
+    def judge(self, name, kind, keys):
+        """Returns the distances of logits, of held-out losses, of 20 losses, and of the trained model's held-out loss."""
+        import torch
+        import transformers
+        samples = held_out(HELD_OUT)
+        model, logits = self.begin(kind, keys)
         self.run("export", "hub-run", "--to", "hf", "-o", "back")
         for file in "model.safetensors", "config.json":
             with open(self.at(f"hub/{file}"), "rb") as one, open(self.at(f"back/{file}"), "rb") as other:
@@ -166,7 +190,7 @@ class Judge:
         made = transformers.AutoModelForCausalLM.from_pretrained(self.at("made"), dtype=torch.float32).eval()
         assert abs(loss_on(made, samples) - theirs) < 1e-9, f"{name}: config.json made from the model is another's"
         assert len(our_losses) == STEPS, our_losses
-        return (abs(ours - theirs) / theirs,
+        return (logits, abs(ours - theirs) / theirs,
                 max(abs(a - b) / b for a, b in zip(our_losses, their_losses)),
                 abs(loss_on(again, samples) - trained) / trained)
 
@@ -182,12 +206,18 @@ def main():
         print("skipped: WEFT_TORCH names no interpreter with torch and transformers")
         sys.exit(77)
     failed = 0
-    models = {"gpt2 124M": LARGE, **MODELS} if "--large" in sys.argv else MODELS
-    for name, (kind, keys) in models.items():
+    large = "--large" in sys.argv
+    for name, (kind, keys) in {**MODELS, **(LARGE if large else {})}.items():
         with tempfile.TemporaryDirectory() as directory:
-            loss, steps, out = Judge(os.path.abspath(sys.argv[1]), directory).judge(name, kind, keys)
-        failed += not (loss <= 1e-6 and steps <= 1e-5 and out <= 1e-6)
-        print(f"{name:14} held-out loss {loss:.1e} apart, {STEPS} losses {steps:.1e}, exported {out:.1e}", flush=True)
+            logits, loss, steps, out = Judge(os.path.abspath(sys.argv[1]), directory).judge(name, kind, keys)
+        failed += not (logits <= 1e-5 and loss <= 1e-6 and steps <= 1e-5 and out <= 1e-6)
+        print(f"{name:14} logits {logits:.1e} apart, held-out loss {loss:.1e}, {STEPS} losses {steps:.1e}, "
+              f"exported {out:.1e}", flush=True)
+    for name, (kind, keys) in UNTRAINED.items() if large else ():
+        with tempfile.TemporaryDirectory() as directory:
+            _, logits = Judge(os.path.abspath(sys.argv[1]), directory).begin(kind, keys)
+        failed += not logits <= 1e-5
+        print(f"{name:14} logits {logits:.1e} apart", flush=True)
     sys.exit(1 if failed else 0)
 
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json/json.h"
 #include "base/machine/cores.h"
 #include "base/utf8.h"
@@ -231,6 +232,44 @@ static enum weft_status take_tokenizer(const struct weft_cli *cli, struct genera
         cli->tokenizer, (int)weft_tokenizer_size(g->tokenizer), (long long)vocab);
 }
 
+/* Begins a file of NumPy (format 1.0): the header ends at a multiple of 64 bytes. */
+static void put_npy_header(int64_t rows, int64_t columns, struct weft_text *out)
+{
+    enum { MAGIC = 8, LENGTH = 2, ALIGNED = 64 };
+    char keys[3 * ALIGNED];
+    const int length = snprintf(keys, sizeof keys,
+                                "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }",
+                                (long long)rows, (long long)columns);
+    const int64_t used = MAGIC + LENGTH + length + 1;
+    const int64_t header = (used + ALIGNED - 1) / ALIGNED * ALIGNED - MAGIC - LENGTH;
+    const char little[LENGTH] = {(char)(header & 0xff), (char)(header >> 8)};
+    weft_text_append(out, "\x93NUMPY\x01\x00", MAGIC);
+    weft_text_append(out, little, LENGTH);
+    weft_text_addf(out, "%-*s\n", (int)(header - 1), keys);
+}
+
+/* Writes the logits of all tokens in f32. */
+static enum weft_status write_logits(const struct weft_cli *cli, struct generation *g,
+                                     struct weft_error *err)
+{
+    const struct weft_model *model = g->config->model;
+    const int64_t vocab = model->layers[model->n_layers - 1].vocab;
+    const int64_t rows = weft_generator_rows(g->generator, g->n);
+    float *logits = calloc((size_t)(rows * vocab), sizeof *logits);
+    if (logits == NULL) return weft_fail_memory(err, "logits");
+    struct weft_text out;
+    weft_text_init(&out);
+    enum weft_status status = weft_generator_logits(g->generator, g->tokens, g->n, logits, err);
+    put_npy_header(rows, vocab, &out);
+    weft_text_append(&out, (const char *)logits, (size_t)(rows * vocab) * sizeof *logits);
+    free(logits);
+    if (status == WEFT_OK && !weft_text_ok(&out)) status = weft_fail_memory(err, "logits");
+    if (status == WEFT_OK)
+        status = weft_file_write(cli->logits, weft_text_chars(&out), out.length, err);
+    weft_text_finish(&out);
+    return status;
+}
+
 static enum weft_status generate_tokens(const struct weft_cli *cli, struct generation *g,
                                         struct weft_error *err)
 {
@@ -255,6 +294,7 @@ static enum weft_status generate_tokens(const struct weft_cli *cli, struct gener
     enum weft_status status = continue_tokens(g, err);
     weft_watch_end(g->watch);
     WEFT_TRY(status);
+    if (cli->logits != NULL) WEFT_TRY(write_logits(cli, g, err));
     return emit_tokens(cli, g, err);
 }
 
@@ -290,9 +330,12 @@ const struct weft_command weft_command_generate = {
         "-o FILE give the bytes.\n"
         "Keys and values of earlier tokens are kept while the text is no longer than "
         "train.seq_len;\n"
-        "--no-cache computes every token from all before it, for comparison.",
-    .flags = "--prompt --tokens --tokenizer --nfc --temperature --top-k --raw --no-cache --seed "
-             "--config --set --layers",
+        "--no-cache computes every token from all before it, for comparison.\n"
+        "--logits FILE.npy writes an array of NumPy, f32 [tokens, vocab], for prompt and new "
+        "tokens, at\n"
+        "most the last train.seq_len. Row i has the logits of the token after token i.",
+    .flags = "--prompt --tokens --tokenizer --nfc --temperature --top-k --raw --no-cache --logits "
+             "--seed --config --set --layers",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_generate,

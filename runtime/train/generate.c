@@ -220,21 +220,20 @@ void weft_generator_forget(struct weft_generator *g)
 }
 
 /* Runs tokens [before, before + n). The caches hold the first `before`; without caches that is 0.
- * The head gets the last row only. Its result is probabilities, less 1 at the target, which is
- * token 0. */
-static enum weft_status run_layers(struct weft_generator *g, const int32_t *tokens, int64_t before,
-                                   int64_t n, struct weft_error *err)
+ * The head gets the last `rows`, with a target each. */
+static enum weft_status run_rows(struct weft_generator *g, const int32_t *tokens, int64_t before,
+                                 int64_t n, int64_t rows, const int32_t *targets,
+                                 struct weft_error *err)
 {
-    static const int32_t target = 0;
     const void *input = tokens + before;
     for (int32_t l = 0; l < g->model->n_layers; l++) {
         const struct weft_layer *layer = &g->model->layers[l];
         bool head = l == g->model->n_layers - 1;
         struct weft_nn_call call = {
             .layer = layer,
-            .batch = batch_of(head ? 1 : n),
-            .input = head ? (const float *)input + (n - 1) * layer->hidden : input,
-            .targets = &target,
+            .batch = batch_of(head ? rows : n),
+            .input = head ? (const float *)input + (n - rows) * layer->hidden : input,
+            .targets = targets,
             .output = g->flows[l % 2],
             .saved = g->saved,
             .temporary = g->temporary,
@@ -249,6 +248,52 @@ static enum weft_status run_layers(struct weft_generator *g, const int32_t *toke
         input = call.output;
     }
     return weft_stream_synchronise(g->stream, err);
+}
+
+/* The head's result for the last row is probabilities, less 1 at the target, which is token 0. */
+static enum weft_status run_layers(struct weft_generator *g, const int32_t *tokens, int64_t before,
+                                   int64_t n, struct weft_error *err)
+{
+    static const int32_t target = 0;
+    return run_rows(g, tokens, before, n, 1, &target, err);
+}
+
+int64_t weft_generator_rows(const struct weft_generator *g, int64_t n)
+{
+    return n < g->window ? n : g->window;
+}
+
+/* Rows without a target keep their logits. */
+static enum weft_status run_without_targets(struct weft_generator *g, const int32_t *tokens,
+                                            int64_t n, struct weft_error *err)
+{
+    int32_t *targets = malloc((size_t)n * sizeof *targets);
+    if (targets == NULL) return weft_fail_memory(err, "the rows of logits");
+    for (int64_t i = 0; i < n; i++)
+        targets[i] = WEFT_NO_TARGET;
+    const bool caches = g->caches;
+    g->caches = false;
+    const enum weft_status status = run_rows(g, tokens, 0, n, n, targets, err);
+    g->caches = caches;
+    free(targets);
+    return status;
+}
+
+enum weft_status weft_generator_logits(struct weft_generator *g, const int32_t *tokens, int64_t n,
+                                       float *out, struct weft_error *err)
+{
+    const struct weft_layer *head = &g->model->layers[g->model->n_layers - 1];
+    const int64_t rows = weft_generator_rows(g, n);
+    const struct weft_batch batch = batch_of(rows);
+    struct weft_walk walk;
+    WEFT_TRY(weft_walk_derive(head, &batch, WEFT_RECOMPUTE_NONE, &walk, err));
+    WEFT_TRY(run_without_targets(g, tokens + (n - rows), rows, err));
+    const struct weft_value *logits = &walk.values[walk.values[walk.loss].place];
+    const char *from = (const char *)g->saved + logits->offset;
+    const int64_t stride = (logits->columns + logits->gap) * (int64_t)sizeof(float);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(out + i * head->vocab, from + i * stride, (size_t)head->vocab * sizeof(float));
+    return WEFT_OK;
 }
 
 /* Runs new tokens in blocks of rows: many for a prompt, one for each token after it. The last bits

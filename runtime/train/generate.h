@@ -30,6 +30,15 @@ int64_t weft_generator_step(const struct weft_generator *generator);
  * comparisons. */
 void weft_generator_forget(struct weft_generator *generator);
 
+/* Rows of logits that a sequence of n tokens has: one a token, of the last train.seq_len. */
+int64_t weft_generator_rows(const struct weft_generator *generator, int64_t n);
+/* Writes the logits of n > 0 tokens to `out` [weft_generator_rows, vocab]: row i is for the token
+ * after token i. All rows run at once, without caches. WEFT_E_DATA for a token outside the
+ * vocabulary. */
+WEFT_MUST_USE enum weft_status weft_generator_logits(struct weft_generator *generator,
+                                                     const int32_t *tokens, int64_t n, float *out,
+                                                     struct weft_error *err);
+
 /* Gives the token after n > 0 tokens. Keys and values of earlier calls' tokens are kept, so an
  * added token costs one row instead of a sequence. That holds up to train.seq_len tokens; only the
  * last train.seq_len of a longer text count. WEFT_E_DATA for a token outside the vocabulary,

@@ -1,4 +1,6 @@
 """Llama's kinds: training under every policy and in every way, generation, and requests that are refused."""
+import array
+import ast
 import json
 import sys
 
@@ -69,6 +71,40 @@ def generation_with_kept_keys_and_values_is_that_of_the_whole(weft):
                             "0.8", *more) for more in ([], ["--no-cache"])]
         tokens = [json.loads(text)["tokens"] for text in said]
         assert len(tokens[0]) == 60 and tokens[0] == tokens[1], tokens
+
+
+def array_of(path):
+    """Rows of a file of NumPy, and the length of its header."""
+    with open(path, "rb") as file:
+        bytes_ = file.read()
+    assert bytes_[:8] == b"\x93NUMPY\x01\0", bytes_[:8]
+    header = 10 + int.from_bytes(bytes_[8:10], "little")
+    keys = ast.literal_eval(bytes_[10:header].decode())
+    assert keys["descr"] == "<f4" and not keys["fortran_order"], keys
+    rows, columns = keys["shape"]
+    assert len(bytes_) == header + 4 * rows * columns, (len(bytes_), keys)
+    numbers = array.array("f", bytes_[header:])
+    return [numbers[i * columns:(i + 1) * columns] for i in range(rows)], header
+
+
+@case
+def logits_are_of_the_token_after_each(weft):
+    """Rows are padded in memory if the vocabulary is odd. A text longer than train.seq_len has its last rows."""
+    model = llama(train__steps=30, train__seq_len=48, train__checkpoint={"at_end": True},
+                  train__optimizer={"type": "adamw", "lr": 0.01})
+    model["model"]["layers"][0]["vocab"] = model["model"]["layers"][3]["vocab"] = 261
+    trained(weft, model)
+    for prompt, wanted in (("The", 20), ("The program", 60)):
+        said = weft.expect(0, "generate", "run", "--prompt", prompt, "--tokens", str(wanted), "--json",
+                           "--temperature", "0", "--logits", "logits.npy")
+        tokens = [*prompt.encode(), *json.loads(said)["tokens"]]
+        rows, header = array_of(weft.path("logits.npy"))
+        assert header % 64 == 0 and len(rows) == min(len(tokens), 48) and len(rows[0]) == 261, header
+        if len(tokens) <= 48:
+            likeliest = [max(range(256), key=row.__getitem__) for row in rows]
+            assert likeliest[len(prompt) - 1:-1] == tokens[len(prompt):], (likeliest, tokens)
+        assert max(max(row) for row in rows) > 1, "probabilities are no logits"
+    weft.expect(73, "generate", "run", "--tokens", "1", "--logits", "no/folder/logits.npy", says="no/folder")
 
 
 @case

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "spec/hub/families.h"
+
 #define AT(member) offsetof(struct weft_cli, member)
 
 const struct weft_flag weft_flags[] = {
@@ -41,8 +43,8 @@ const struct weft_flag weft_flags[] = {
     {"--profile", NULL, WEFT_FLAG_TEXT, false, AT(profile), NULL, "FILE",
      "times and base memory that `weft profile` measured (cluster.profile)"},
     {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE|NAME",
-     "the model: a file of layers, or Hugging Face's config.json, or its folder, of gpt2, llama, "
-     "mistral, mixtral, qwen2 or qwen3, or a shipped one by its name, such as gpt2-xl"},
+     "the model: a file of layers, or Hugging Face's config.json or its folder (" WEFT_HUB_TYPES
+     "), or a shipped one by its name, such as gpt2-xl"},
     {"--cluster", NULL, WEFT_FLAG_TEXT, false, AT(cluster), NULL, "FILE|NAME",
      "the machines: a file like the config's section `cluster`, or a shipped one by its name, such "
      "as h100-8"},
@@ -144,6 +146,8 @@ const struct weft_flag weft_flags[] = {
     {"--all", NULL, WEFT_FLAG_BOOL, false, AT(all), NULL, NULL, "tables with all of their rows"},
     {"--no-cache", NULL, WEFT_FLAG_BOOL, false, AT(no_cache), NULL, NULL,
      "compute every token from all before it, for comparison"},
+    {"--logits", NULL, WEFT_FLAG_TEXT, false, AT(logits), NULL, "FILE",
+     "write the logits of all tokens there, as an array of NumPy"},
     {"--raw", NULL, WEFT_FLAG_BOOL, false, AT(raw), NULL, NULL,
      "bytes as they are, control characters too"},
     {"--print", NULL, WEFT_FLAG_BOOL, false, AT(print), NULL, NULL,

@@ -1,5 +1,6 @@
 #include "spec/config_tables.h"
 #include "spec/config_batch.h"
+#include "spec/hub/families.h"
 #include "spec/kind.h"
 #include "spec/target.h"
 
@@ -55,7 +56,7 @@ static const struct weft_field model_fields[] = {
 const struct weft_field_table weft_model_table = {
     "model",
     "The model. In the config, or in a file of its own. Such a file may also be Hugging Face's "
-    "config.json of gpt2, llama, mistral, mixtral, qwen2 or qwen3.",
+    "config.json (" WEFT_HUB_TYPES ").",
     ROWS(model_fields)};
 
 /* cluster */

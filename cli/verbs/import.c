@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/hub/import.h"
+#include "spec/hub/families.h"
 
 static void tell_notes(const struct weft_config *config)
 {
@@ -64,8 +65,7 @@ const struct weft_command weft_command_import = {
     .summary = "a model of Hugging Face as a run with a checkpoint",
     .details =
         "DIR has config.json and model.safetensors, or shards with their index, in F32, BF16 or\n"
-        "F16, of gpt2, llama, mistral, qwen2 or qwen3. -o RUN is made: config.json in Weft's "
-        "keys,\n"
+        "F16 (" WEFT_HUB_TRAINED_TYPES "). -o RUN is made: config.json in Weft's keys,\n"
         "checkpoints/step-0 with the parameters, and hub/ with config.json and the tokenizer as\n"
         "they were. `generate`, `export` and `train --from` take RUN as they take any run.\n"
         "A key whose computation no layer of Weft does is named and refused (exit 65), and so are\n"

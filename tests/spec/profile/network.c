@@ -1,5 +1,6 @@
 /* Pairs of hosts: their file, and the judgement of slow links and hosts. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

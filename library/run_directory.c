@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/log.h"
+#include "library/hub/source.h"
 #include "library/run_mark.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
@@ -387,7 +388,9 @@ enum weft_status weft_run_directory_record(const struct weft_run_directory *dire
     weft_profile_write(session->profile, &text);
     if (status == WEFT_OK) status = weft_run_directory_write(directory, "profile.json", &text, err);
     weft_text_finish(&text);
-    return status;
+    if (status != WEFT_OK || directory->own) return status;
+    const char *origin = directory->from[0] != '\0' ? directory->from : directory->resume;
+    return weft_hub_source_take(origin, session->config->model, directory->path, err);
 }
 
 bool weft_run_saves(const struct weft_train *train)

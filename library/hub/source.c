@@ -128,6 +128,17 @@ static enum weft_status read_origin(const char *checkpoint, struct weft_text *ou
     return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, "a path");
 }
 
+/* The folder of an origin that is no checkpoint: itself, or that of a file. "" if it has no
+ * config.json. */
+static void find_folder(const char *origin, struct weft_text *folder)
+{
+    set_text(folder, origin);
+    if (!weft_hub_files_are(weft_text_chars(folder)) ||
+        !weft_hub_source_has(weft_text_chars(folder), WEFT_HUB_CONFIG_NAME))
+        cut_name(folder);
+    if (!weft_hub_source_has(weft_text_chars(folder), WEFT_HUB_CONFIG_NAME)) cut_text(folder, 0);
+}
+
 /* Follows the origins of runs to a folder with a config.json. *folder stays "" without one. */
 static enum weft_status follow_origins(const char *checkpoint, struct weft_text *folder,
                                        struct weft_error *err)
@@ -150,12 +161,7 @@ static enum weft_status follow_origins(const char *checkpoint, struct weft_text 
             break;
         }
         if (weft_hub_source_has(weft_text_chars(&at), WEFT_MANIFEST_NAME)) continue;
-        set_text(folder, weft_text_chars(&at));
-        if (!weft_hub_files_are(weft_text_chars(folder)) ||
-            !weft_hub_source_has(weft_text_chars(folder), WEFT_HUB_CONFIG_NAME))
-            cut_name(folder);
-        if (!weft_hub_source_has(weft_text_chars(folder), WEFT_HUB_CONFIG_NAME))
-            cut_text(folder, 0);
+        find_folder(weft_text_chars(&at), folder);
         break;
     }
     weft_text_finish(&at);
@@ -212,6 +218,72 @@ enum weft_status weft_hub_source_find(const char *checkpoint, const struct weft_
         cut_text(&out->folder, 0);
     }
     return weft_hub_family_of(config->model, &out->family, err);
+}
+
+/* Removes the folder that an earlier run left. */
+static void drop_kept(const char *hub)
+{
+    struct weft_text path;
+    for (int i = 0; i <= KEPT_NAMES; i++) {
+        weft_text_init(&path);
+        weft_text_addf(&path, "%s/%s", hub, i < KEPT_NAMES ? kept_names[i] : WEFT_HUB_TENSORS_NAME);
+        if (weft_text_ok(&path)) unlink(weft_text_chars(&path));
+        weft_text_finish(&path);
+    }
+    rmdir(hub);
+}
+
+/* Fills RUN/hub from a source, which may be one of another run. */
+static enum weft_status keep_folder(const struct weft_hub_source *source,
+                                    const struct weft_model *model, const char *hub,
+                                    struct weft_error *err)
+{
+    const char *folder = weft_text_chars(&source->folder);
+    struct weft_hub_files *files = NULL;
+    WEFT_TRY(weft_file_make_directory(hub, err));
+    WEFT_TRY(weft_hub_source_copy(folder, hub, true, err));
+    if (weft_hub_source_has(folder, WEFT_HUB_TENSORS_NAME))
+        return copy_file(folder, hub, WEFT_HUB_TENSORS_NAME, err);
+    WEFT_TRY(weft_hub_files_open(folder, model, &files, err));
+    const enum weft_status status = weft_hub_source_keep(files, hub, err);
+    weft_hub_files_close(files);
+    return status;
+}
+
+/* Finds the source of a run's origin. Its folder is "" if there is none of the model's function. */
+static enum weft_status find_source(const char *from, const struct weft_model *model,
+                                    struct weft_hub_source *source, struct weft_error *err)
+{
+    bool same = false;
+    if (weft_hub_source_has(from, WEFT_MANIFEST_NAME))
+        WEFT_TRY(follow_origins(from, &source->folder, err));
+    else
+        find_folder(from, &source->folder);
+    if (source->folder.length == 0) return WEFT_OK;
+    WEFT_TRY(compare_source(source, model, &same, err));
+    if (!same) cut_text(&source->folder, 0);
+    return WEFT_OK;
+}
+
+enum weft_status weft_hub_source_take(const char *from, const struct weft_model *model,
+                                      const char *run, struct weft_error *err)
+{
+    struct weft_hub_source source = {0};
+    struct weft_error why = {0};
+    struct weft_text hub;
+    weft_text_init(&source.folder);
+    weft_text_init(&hub);
+    weft_text_addf(&hub, "%s/hub", run);
+    enum weft_status status = weft_text_ok(&hub) ? WEFT_OK : weft_fail_memory(err, "a path");
+    if (status == WEFT_OK) drop_kept(weft_text_chars(&hub));
+    /* A config.json that Weft cannot read is no reason to refuse the parameters. */
+    if (status == WEFT_OK && from != NULL && find_source(from, model, &source, &why) != WEFT_OK)
+        cut_text(&source.folder, 0);
+    if (status == WEFT_OK && source.folder.length > 0)
+        status = keep_folder(&source, model, weft_text_chars(&hub), err);
+    weft_text_finish(&hub);
+    weft_text_finish(&source.folder);
+    return status;
 }
 
 void weft_hub_source_finish(struct weft_hub_source *source)

@@ -38,6 +38,14 @@ WEFT_MUST_USE enum weft_status weft_hub_source_find(const char *checkpoint,
                                                     struct weft_error *err);
 void weft_hub_source_finish(struct weft_hub_source *source);
 
+/* Keeps the source of a run that begins with `from`, a checkpoint or files of Hugging Face, as
+ * RUN/hub: its small files, and names and types of tensors. So an export needs no other path. A
+ * folder of an earlier run at this place is replaced. `from` NULL, or without a source of the
+ * model's function: RUN gets none. */
+WEFT_MUST_USE enum weft_status weft_hub_source_take(const char *from,
+                                                    const struct weft_model *model, const char *run,
+                                                    struct weft_error *err);
+
 /* The map of the source's names, and its types [map->n], which the caller frees. Without a source:
  * the family's names, and F32. */
 WEFT_MUST_USE enum weft_status weft_hub_source_map(const struct weft_hub_source *source,

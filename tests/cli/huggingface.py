@@ -114,6 +114,14 @@ def a_model_trains_from_its_folder_and_from_its_import_alike(weft):
         assert one == other and {n: e[:2] for n, e in one.items()} == {e[0]: (e[1], e[2]) for e in entries}
         assert content(weft, f"{name}-in-out/config.json") == content(weft, f"{name}-in/config.json")
         weft.expect(0, "generate", f"{name}-run", "--prompt", "ab", "--tokens", "3")
+        # A run keeps the files of its origin, which may vanish.
+        kept = sorted(os.listdir(weft.path(f"{name}-run/hub")))
+        assert sorted(os.listdir(weft.path(f"{name}-from-in/hub"))) == kept and "tensors.json" in kept
+        os.rename(weft.path(f"{name}-in"), weft.path("gone"))
+        weft.expect(0, "export", f"{name}-from-in", "--to", "hf", "-o", f"{name}-alone")
+        os.rename(weft.path("gone"), weft.path(f"{name}-in"))
+        assert read_hub(weft, f"{name}-alone") == one
+        assert content(weft, f"{name}-alone/tokenizer.json") == content(weft, f"{name}-in/tokenizer.json")
         # A run that began with such a run has the same source.
         weft.expect(0, "train", run, "--from", f"{name}-from-run", "--run", f"{name}-second", "-q")
         weft.expect(0, "export", f"{name}-second", "--to", "hf", "-o", f"{name}-second-out")
@@ -160,7 +168,7 @@ def other_features_are_named_and_refused(weft):
             ({"model_type": "gemma3"}, "$.model_type"), ({"quantization_config": {"bits": 4}}, "$.quantization_config"),
             ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "rope_scaling"),
             ({"architectures": ["LlamaForSequenceClassification"]}, "$.architectures"),
-            ({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}, "gpt2, llama, mistral, qwen2 and qwen3"),
+            ({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}, "gpt2, llama, mistral, qwen2, qwen3"),
             ({"intermediate_size": 64}, "of another shape (6)"), ({"num_hidden_layers": 3}, "missing (9)"),
             ({"num_hidden_layers": 1}, "not the model's (9)"), ({"tie_word_embeddings": True}, "is not the token table"))):
         write_hub(weft, f"in{number}", {**FAMILIES["llama"], **changes}, entries)

@@ -57,8 +57,8 @@ WEFT_MUST_USE enum weft_status weft_run_directory_open(const struct weft_run_req
                                                        const struct weft_config *config,
                                                        struct weft_run_directory *out,
                                                        struct weft_error *err);
-/* Writes config.json, plan.json and profile.json, so that the run can be repeated. A run that begins
- * with other parameters keeps their source of Hugging Face (hub/source.h). */
+/* Writes config.json, plan.json and profile.json, so that the run can be repeated. A run that
+ * begins with other parameters keeps their source of Hugging Face (hub/source.h). */
 WEFT_MUST_USE enum weft_status weft_run_directory_record(const struct weft_run_directory *directory,
                                                          const struct weft_session *session,
                                                          struct weft_error *err);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes one line at a time and sees whether the test that must notice it does.
 
-    tests/mutants/mutants.py [NAME...] [--sample K] [--seed S] [--work DIR | --build BUILD [--seconds S]] [-j N]
+    tests/mutants/mutants.py [NAME...] [--sample K] [--seed S] [--work DIR | --build BUILD [--seconds S]] [--record] [-j N]
     tests/mutants/mutants.py --restore BUILD
     tests/mutants/mutants.py --check [BUILD [--no-gpu]]
 
@@ -21,13 +21,18 @@ name or a pattern (`exec_*`); --sample takes K of them at random.
 The tree is copied to DIR (build-mutants unless said), changed there and built in DIR/build, which stay
 for the next time. With --build, BUILD is used after its tests: the file is changed in place for the time
 of a mutant, and BUILD/mutant-changed keeps its text until it is restored; --restore does so after a kill.
-Each mutant builds only the program that its test runs. --seconds takes mutants of quick tests, in an
-order drawn from the seed, until the time is over. A test must
+Each mutant builds only the program that its test runs. A test must
 pass before anything is changed, else nothing it says of a mutant counts. Every mutant is killed (the
 test failed, or ran ten times as long as it should), alive (it passed) or not applicable (it cannot be
 run here). The last line counts. Exit 1 if any is alive, 2 if the list is wrong: a text that stands
 nowhere or twice, a change that does not compile, a test that there is not or that fails unchanged.
---check looks at the list alone, and with BUILD at its tests' names. A build without nvcc lacks some or all
+
+judged.txt names the mutants that were killed in a build with warnings as errors. --record adds the killed
+ones to it, and removes those with another verdict. --seconds takes judged mutants of quick tests, in an
+order drawn from the seed, until the time is over. All tests draw the same cases as when mutants were judged,
+a mutant that another compiler warns of is not applicable, and a mutant counts as alive if its test passes twice.
+
+--check looks at the lists alone, and with BUILD at its tests' names. A build without nvcc lacks some or all
 of the tests named `emulation...`; with --no-gpu they may be absent.
 """
 import argparse
@@ -45,6 +50,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.txt")
+JUDGED = Path(__file__).with_name("judged.txt")
 HEAD = re.compile(r"(\w+): ([\w-]+)(?: (\S+))?")
 BUILD, SKIPPED = "build", 77
 JOURNAL = "mutant-changed"
@@ -54,6 +60,10 @@ OF_GPU = re.compile(r"emulation(-|$)")  # not in a build without CUDA
 
 class Wrong(Exception):
     """A fault of the list, not of a test."""
+
+
+class Refused(Wrong):
+    """A change that this compiler warns of, where warnings are errors."""
 
 
 class Mutant:
@@ -101,9 +111,24 @@ def read_list():
     return mutants
 
 
+def read_judged():
+    """Returns the head and the names of judged.txt."""
+    lines = JUDGED.read_text(encoding="utf-8").splitlines() if JUDGED.is_file() else []
+    return [line for line in lines if line.startswith("#")], {line for line in lines if line and not line.startswith("#")}
+
+
+def record(verdicts):
+    """Writes verdicts {name: verdict} to judged.txt."""
+    head, names = read_judged()
+    names |= {name for name, verdict in verdicts.items() if verdict == "killed"}
+    names -= {name for name, verdict in verdicts.items() if verdict in ("alive", "wrong")}
+    JUDGED.write_text("\n".join([*head, *sorted(names)]) + "\n", encoding="utf-8")
+
+
 def check(mutants, build, no_gpu):
-    """Faults of the list that show without building anything."""
-    wrong = []
+    """Faults of the lists that show without building anything."""
+    known = {mutant.name for mutant in mutants}
+    wrong = [f"{JUDGED.name}: {LIST.name} has no mutant {name}" for name in sorted(read_judged()[1] - known)]
     for mutant in mutants:
         try:
             mutant.apply((ROOT / mutant.file).read_text(encoding="utf-8"))
@@ -220,7 +245,7 @@ class Bench:
         test = self.tests[mutant.test]
         command = test["cmd"] + ([f"--filter={mutant.cases}"] if mutant.cases else [])
         process = subprocess.Popen(command, cwd=test["workdir"] or self.build,
-                                   env={**os.environ, **test["env"]}, text=True, errors="replace",
+                                   env={**os.environ, "WEFT_TEST_SEED": "0", **test["env"]}, text=True, errors="replace",
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -249,6 +274,9 @@ class Bench:
                 raise Wrong(f"the tree does not build:\n{fault[-2000:]}")
             begun = time.monotonic()
             code, report = self.run(mutant, test["timeout"])
+            if code not in (0, SKIPPED):
+                begun = time.monotonic()
+                code, report = self.run(mutant, test["timeout"])
             took = time.monotonic() - begun
             if code not in (0, SKIPPED):
                 raise Wrong(f"{mutant.where()}: {mutant.what()} fails unchanged:\n{report[-2000:]}")
@@ -274,12 +302,13 @@ class Bench:
             path.write_text(changed, encoding="utf-8")
             fault = self.make(self.tests[mutant.test])
             if fault:
-                raise Wrong(f"{mutant.where()}: does not compile:\n{fault[-2000:]}")
-            code, _ = self.run(mutant, self.patience_s + 10 * usual)
+                raise (Refused if "[-Werror" in fault else Wrong)(f"{mutant.where()}: does not compile:\n{fault[-2000:]}")
+            # A fault that depends on time may be missed once.
+            killed = any(self.run(mutant, self.patience_s + 10 * usual)[0] != 0 for _ in range(2))
         finally:
             path.write_text(text, encoding="utf-8")
             journal.unlink()
-        return "killed" if code != 0 else "alive"
+        return "killed" if killed else "alive"
 
 
 def is_quick(mutant, bench):
@@ -294,26 +323,29 @@ def judge_all(mutants, options):
     if options.seconds is not None:
         end = time.monotonic() + options.seconds
         bench.patience_s = 10
-        mutants = [mutant for mutant in mutants if is_quick(mutant, bench)]
+        judged = read_judged()[1]
+        mutants = [mutant for mutant in mutants if mutant.name in judged and is_quick(mutant, bench)]
         random.Random(options.seed).shuffle(mutants)
-    done = 0
+    verdicts = {}
     for mutant in mutants:
         begun = time.monotonic()
         if end is not None and begun >= end:
             break
-        done += 1
         try:
             verdict = bench.judge(mutant)
         except (Wrong, OSError) as fault:
-            verdict = "wrong"
+            verdict = "not applicable" if end is not None and isinstance(fault, Refused) else "wrong"
             print(fault, file=sys.stderr)
         counts[verdict] += 1
+        verdicts[mutant.name] = verdict
         print(f"{verdict:8} {mutant.name}: {mutant.what()}, {time.monotonic() - begun:.1f} s",
               flush=True)
     rest = "".join(f", {counts[kind]} {kind}" for kind in ("not applicable", "wrong")
                    if counts[kind])
-    of = f" of {len(mutants)} quick and {known} in all" if end is not None else ""
-    print(f"{done} mutants{of}, {counts['killed']} killed, {counts['alive']} alive{rest}")
+    of = f" of {len(mutants)} judged quick and {known} in all" if end is not None else ""
+    print(f"{len(verdicts)} mutants{of}, {counts['killed']} killed, {counts['alive']} alive{rest}")
+    if options.record:
+        record(verdicts)
     if end is not None and mutants and counts["killed"] == 0:
         print("no mutant was killed", file=sys.stderr)
         return 2
@@ -329,6 +361,7 @@ def main():
     parser.add_argument("--build", type=Path, metavar="BUILD")
     parser.add_argument("--seconds", type=float, metavar="S")
     parser.add_argument("--restore", type=Path, metavar="BUILD")
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("--work", type=Path, default=ROOT / "build-mutants")
     parser.add_argument("-j", dest="jobs", type=int, default=2)
     parser.add_argument("--check", nargs="?", const="", metavar="BUILD")

@@ -2,6 +2,7 @@
 """mutants.py judges mutants in the build of a tree and restores its files: tool.py MUTANTS_PY. TAP."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ sys.path.insert(0, str(HERE.parent / "cli"))
 from tap import Skip, case, main  # pylint: disable=wrong-import-position
 
 TOOL = Path(sys.argv[1]).resolve()
-MESON = """project('toy', 'c')
+MESON = """project('toy', 'c', default_options: ['werror=true', 'warning_level=3'])
 lib = static_library('sum', 'sum.c')
 test('sum', executable('test-sum', 'test.c', link_with: lib))
 test('slow', find_program('slow.sh'))
@@ -34,6 +35,11 @@ ALIVE = """two_is_unused: sum
 + int unused = 2;
 
 """
+WARNED = """warned: sum
+- (void)unused;
++ int other;
+
+"""
 SLOW = """never_run: slow
 - (void)unused;
 + ;
@@ -48,6 +54,8 @@ def toy(weft, mutants):
     tree = weft.directory
     (tree / "tests/mutants").mkdir(parents=True)
     tool = shutil.copy(TOOL, tree / "tests/mutants")
+    names = [line.split(":")[0] for line in mutants.splitlines() if re.match(r"\w+: ", line)]
+    (tree / "tests/mutants/judged.txt").write_text("\n".join(["# Killed once.", *names]) + "\n")
     for name, text in (("meson.build", MESON), ("sum.c", SUM), ("test.c", TEST), ("slow.sh", "#!/bin/sh\nsleep 5.1\n"),
                        ("tests/mutants/mutants.txt", mutants)):
         (tree / name).write_text(text)
@@ -67,13 +75,33 @@ def judge(tree, tool, *arguments):
 def quick_mutants_of_a_build_are_judged(weft):
     tree, tool = toy(weft, LIST + ALIVE + SLOW)
     code, said = judge(tree, tool, "--seconds", "60", "--seed", "3")
-    assert code == 1 and said[-1] == "2 mutants of 2 quick and 3 in all, 1 killed, 1 alive", said
+    assert code == 1 and said[-1] == "2 mutants of 2 judged quick and 3 in all, 1 killed, 1 alive", said
     assert {line.split(":")[0].split()[1]: line.split()[0] for line in said[:-1]} == {
         "minus": "killed", "two_is_unused": "alive"}, said
     assert judge(tree, tool, "minus")[0] == 0
     # The time is over at once: a run without a killed mutant proves nothing.
     code, said = judge(tree, tool, "--seconds", "0")
-    assert code == 2 and said[-1].startswith("0 mutants of 2 quick"), said
+    assert code == 2 and said[-1].startswith("0 mutants of 2 judged quick"), said
+
+
+@case
+def only_judged_mutants_are_drawn(weft):
+    tree, tool = toy(weft, LIST + ALIVE + WARNED)
+    judged = tree / "tests/mutants/judged.txt"
+    judged.write_text("# Killed once.\ntwo_is_unused\n")
+    # Verdicts replace what was recorded.
+    code, said = judge(tree, tool, "--record")
+    assert code == 2 and said[-1] == "3 mutants, 1 killed, 1 alive, 1 wrong", said
+    assert judged.read_text() == "# Killed once.\nminus\n"
+    code, said = judge(tree, tool, "--seconds", "60")
+    assert code == 0 and said[-1] == "1 mutants of 1 judged quick and 3 in all, 1 killed, 0 alive", said
+    # Another compiler judged it, and this one refuses its warning.
+    judged.write_text("minus\nwarned\n")
+    code, said = judge(tree, tool, "--seconds", "60")
+    assert code == 0 and said[-1].endswith("1 killed, 0 alive, 1 not applicable"), said
+    judged.write_text("minus\ngone\n")
+    done = subprocess.run([*tool, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "judged.txt: mutants.txt has no mutant gone" in done.stdout, done.stdout
 
 
 @case

@@ -153,6 +153,11 @@ def refused_data(weft, config, step):
 # The disk
 
 
+STRACE = ["strace", "-f", "-qq"]
+# The filter stops processes at the traced calls alone, which halves the CPU time of a traced run.
+FILTERED = [*STRACE, "--seccomp-bpf"]
+
+
 def without_leak_checks():
     """A traced process cannot check for leaks, and would fail."""
     return {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
@@ -160,10 +165,12 @@ def without_leak_checks():
 
 def strace(weft, inject, *arguments, paths=(), expected=None, env=None):
     """Runs weft under strace with one injected fault, on calls that concern one of `paths` if given."""
+    # With the filter, strace 6.1 does not send a signal at a later call than the first.
+    tool = STRACE if ":signal=" in inject else FILTERED
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     calls = inject.split(":", 1)[0]
-    command = ["strace", "-f", "-qq", "-o", weft.path("strace.log"), "-e", f"trace={calls}",
+    command = [*tool, "-o", weft.path("strace.log"), "-e", f"trace={calls}",
                "-e", f"inject={inject}"]
     for path in paths:
         command += ["-P", path, "-P", weft.path(path)]
@@ -339,7 +346,7 @@ def the_launcher_killed_during_a_save_loses_nothing_saved(weft):
         paths = [f"{temporary}/{name}", weft.path(f"{temporary}/{name}")]
         process = weft.start("train", config, "--run", "run", "-q", start_new_session=True,
                              env=without_leak_checks(), prefix=[
-            "strace", "-f", "-D", "-qq", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
+            *FILTERED, "-D", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
             "inject=fsync:delay_enter=700000", "-P", paths[0], "-P", paths[1]])
         end = time.monotonic() + 30
         while not os.path.exists(weft.path(f"{temporary}/{name}")):
@@ -365,19 +372,21 @@ def signals_during_a_save_wait_for_it_once(weft):
     """
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
-    config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 500}))
+    # Ranks sleep on a slow link, so few steps are done while the disk is slow.
+    config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 50}, cluster__emulate=True,
+                                           cluster__link__intra={"alpha": "10ms", "bandwidth": "1GB/s"}))
     for number, signals in enumerate((1, 2)):
         run = f"run{number}"
-        temporary = f"{run}/checkpoints/step-500.tmp-1"
+        temporary = f"{run}/checkpoints/step-50.tmp-1"
         paths = [f"{temporary}/{name}" for name in FILES]
         process = weft.start("train", config, "--run", run, "-q", start_new_session=True,
                              env=without_leak_checks(), prefix=[
-            "strace", "-f", "-D", "-qq", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
+            *FILTERED, "-D", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
             "inject=fsync:delay_enter=1500000",
             *[word for path in paths for word in ("-P", path, "-P", weft.path(path))]])
         end = time.monotonic() + 60
         while not os.path.exists(weft.path(paths[1])):
-            assert process.poll() is None and time.monotonic() < end, "step 500 is not being saved"
+            assert process.poll() is None and time.monotonic() < end, "step 50 is not being saved"
             time.sleep(0.01)
         for _ in range(signals):
             time.sleep(0.2)
@@ -385,7 +394,7 @@ def signals_during_a_save_wait_for_it_once(weft):
         _, err = process.communicate(timeout=60)
         assert process.returncode == 75, (process.returncode, err)
         kept = [name for name in steps(weft, run) if ".tmp-" not in name]
-        assert "step-500" in kept and len(kept) == 2 and "which is saved" in err, (kept, err)
+        assert "step-50" in kept and len(kept) == 2 and "which is saved" in err, (kept, err)
         done = max([int(name.removeprefix("step-")) for name in kept], default=0)
         weft.expect(0, "train", config, "--run", run, "-q", "--resume=if-any", "--set",
                     f"train.steps={done + 2}", "--set", "train.checkpoint.every=0")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from configs import tiny
-from tap import Skip, case, main, some
+from tap import Skip, case, drawn_case, main, some
 
 DISK = {"path": "scratch", "limit": "1GiB", "read": {"bandwidth": "2GB/s"},
         "write": {"bandwidth": "1GB/s"}}
@@ -64,7 +64,7 @@ def is_no_disk(weft):
     return code == 65 and "keeps everything in memory" in err
 
 
-@case
+@drawn_case
 def plans_say_where_state_is(weft):
     without = least(weft)
     limit = least(weft, cluster__disk=DISK)
@@ -105,7 +105,7 @@ def the_tier_that_is_too_small_is_named(weft):
             f"tier {tier} (limit 4.00 KiB (4096 bytes)) would have to have at least"])
 
 
-@case
+@drawn_case
 def the_least_limit_is_one_that_fits(weft):
     limit = least(weft, cluster__disk=DISK)
     plan(weft, config(weft, limit, cluster__disk=DISK))
@@ -179,7 +179,7 @@ def homes_are_those_that_are_allowed(weft):
         assert file.read() == plain
 
 
-@case
+@drawn_case
 def the_hosts_memory_is_a_tier_with_a_limit(weft):
     least_limit, without = least(weft, cluster__host=HOST, plan__offload=STREAMED), least(weft)
     assert least_limit < without, (least_limit, without)
@@ -202,7 +202,7 @@ def the_hosts_memory_is_a_tier_with_a_limit(weft):
     assert both["tiers"][0]["peak_bytes"] <= less, both
 
 
-@case
+@drawn_case
 def less_memory_than_the_state_needs_gives_the_same_bits(weft):
     if is_no_disk(weft):
         raise Skip("the directory for files of tests is kept in memory")
@@ -241,7 +241,7 @@ def fingerprint(weft, run, *flags, **changes):
         return json.load(file)["fingerprint"]
 
 
-@case
+@drawn_case
 def what_is_updated_on_the_host_is_told(weft):
     path = config(weft, 1 << 30, cluster__host=HOST, plan__offload=THERE)
     said = plan(weft, path)
@@ -271,7 +271,7 @@ def what_is_updated_on_the_host_is_told(weft):
                 says=["$.plan.offload.update", "cluster.host"])
 
 
-@case
+@drawn_case
 def updates_on_the_host_end_in_the_same_bits(weft):
     """The bits do not depend on dtype, micro-steps, clipping, threads, or the place where the run resumes."""
     ways = {"f32": {}, "bf16": {"train__precision": {"compute": "bf16"}, "cluster__device__flops__bf16": "50G"},
@@ -315,7 +315,7 @@ def rules_that_offload_do_as_they_say(weft):
     weft.expect(0, "verify", "plan.json", "--config", path)
 
 
-@case
+@drawn_case
 def what_layers_saved_is_on_the_host_where_memory_asks_for_it(weft):
     kept, host = {"state": ["device"]}, {"state": ["device"], "activations": ["device", "host"]}
     without = least(weft, train__micro_batch=8)
@@ -346,7 +346,7 @@ def what_layers_saved_is_on_the_host_where_memory_asks_for_it(weft):
             fingerprint("all-here", 1 << 30, plan__offload=kept, train__micro_batch=8))
 
 
-@case
+@drawn_case
 def the_shipped_config_gives_the_bits_of_state_that_stays(weft):
     shipped = str(Path(__file__).resolve().parents[2] / "configs/runs/gpt-tiny-host.json")
     ends = []
@@ -362,7 +362,7 @@ def the_shipped_config_gives_the_bits_of_state_that_stays(weft):
     assert ends[0] == ends[1], ends
 
 
-@case
+@drawn_case
 def saves_in_the_background_read_what_is_away_while_a_step_moves_it(weft):
     if is_no_disk(weft):
         raise Skip("the directory for files of tests is kept in memory")
@@ -389,7 +389,7 @@ def saves_in_the_background_read_what_is_away_while_a_step_moves_it(weft):
         assert json.load(file)["fingerprint"] == here
 
 
-@case
+@drawn_case
 def a_rank_killed_where_something_is_moved_ends_the_others(weft):
     tiers = [("streamed", {"state": ["host"], "activations": ["host"], "update": ["device"]},
               ("copy_up", "copy_down", "saved_down", "saved_up")),

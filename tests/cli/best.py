@@ -9,7 +9,7 @@ import sys
 import time
 
 from configs import tiny
-from tap import case, main
+from tap import case, drawn_case, main
 
 POLICIES = ["dp", "zero1", "sdp", "fsdp"]
 WORK = ("--work-limit", "200M", "--jobs", "2")
@@ -44,7 +44,7 @@ def lists_every_combination(weft):
     assert (report["step_ns"], report["micro_batch"]) == (row["step_ns"], row["micro_batch"])
 
 
-@case
+@drawn_case
 def a_limit_leaves_some_without_a_plan(weft):
     free = chosen(weft, tiny())
     most = max(row["total_bytes"] for row in free["combinations"])
@@ -117,7 +117,7 @@ def begins_with_the_answer_and_ends_with_a_command(weft):
     assert plan["step_ns"] == answer["best"]["step_ns"], (plan["step_ns"], answer["best"])
 
 
-@case
+@drawn_case
 def marks_rows_by_reason(weft):
     free = chosen(weft, tiny())
     limit = int(max(row["total_bytes"] for row in free["combinations"]) * 0.72)
@@ -138,7 +138,7 @@ def marks_rows_by_reason(weft):
     assert states == {"none": "fits", "selective": "no times", "whole": "no times"}, states
 
 
-@case
+@drawn_case
 def writes_the_winner_to_a_folder(weft):
     path = weft.write("run.json", tiny())
     told = weft.expect(0, "best", path, *WORK, "-o", "won")
@@ -181,7 +181,7 @@ def goes_on_after_a_stop(weft):
         shutil.copytree(weft.path("kept"), weft.path("won.sweep"))
 
 
-@case
+@drawn_case
 def a_measured_machine_has_times_of_every_row(weft):
     bare = tiny(cluster__device=None, cluster__link=None, cluster__threads=1)
     answer = chosen(weft, bare)

@@ -12,7 +12,7 @@ from interpose import interpose
 from processes import gone, ranks_of
 from saved import (FILES, copy_step, metrics, parameters, refuses, same_files, saved_run, saving,
                    steps)
-from tap import Skip, case, main
+from tap import Skip, case, drawn_case, main
 
 
 @case
@@ -24,7 +24,7 @@ def saves_only_when_asked(weft):
     assert steps(weft, "saved") == ["step-8"]
 
 
-@case
+@drawn_case
 def a_signal_saves_once(weft):
     config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 0}))
     for run, number in (("a", signal.SIGTERM), ("b", signal.SIGUSR1)):
@@ -43,7 +43,7 @@ def a_signal_saves_once(weft):
                     f"train.steps={done + 2}")
 
 
-@case
+@drawn_case
 def metrics_have_each_step_once(weft):
     changes = {"train__validation": {"share": 0.1, "every": 3, "samples": 8}}
     config = weft.write("run.json", saving(**changes))
@@ -196,7 +196,7 @@ def attempts(run, name):
     return [f"{run}/checkpoints/step-3.tmp-{attempt}{name}" for attempt in (1, 2)]
 
 
-@case
+@drawn_case
 def disk_errors_are_warned_of(weft):
     config = weft.write("run.json", saving())
     weft.expect(0, "train", config, "--run", "plain", "-q")
@@ -319,7 +319,7 @@ def a_reader_that_goes_away_ends_a_run_saved(weft):
                 f"train.steps={done + 2}")
 
 
-@case
+@drawn_case
 def a_failure_during_a_save_is_told_and_the_save_given_up(weft):
     """The step after a save fails while a slow disk still writes the save."""
     for number, changes in enumerate([{}, {"train__clip_norm": 0, "train__grad_accum": 2}]):
@@ -365,7 +365,7 @@ def the_launcher_killed_during_a_save_loses_nothing_saved(weft):
         shutil.rmtree(weft.path("run"))
 
 
-@case
+@drawn_case
 def signals_during_a_save_wait_for_it_once(weft):
     """Any number of requests ends the run after one step. The save in progress is completed, and the last step is
     saved.
@@ -401,7 +401,7 @@ def signals_during_a_save_wait_for_it_once(weft):
         assert not [name for name in steps(weft, run) if ".tmp-" in name], steps(weft, run)
 
 
-@case
+@drawn_case
 def a_directory_that_is_removed_is_told(weft):
     """Saving has become impossible. Training continues, or ends if checkpoints are required."""
     for required in (False, True):
@@ -431,7 +431,7 @@ def one_failed_sync_is_made_good(weft):
     same_files(weft, "run/checkpoints/step-8", "plain/checkpoints/step-8")
 
 
-@case
+@drawn_case
 def interrupted_calls_are_invisible(weft):
     config = weft.write("run.json", saving())
     weft.expect(0, "train", config, "--run", "plain", "-q")
@@ -506,7 +506,7 @@ def kills(weft, config, call, whole, most):
     raise AssertionError(f"{call} is called more than {most} times")
 
 
-@case
+@drawn_case
 def a_kill_at_every_write_sync_and_rename(weft):
     config = weft.write("run.json", saving(train__steps=8))
     weft.expect(0, "train", config, "--run", "whole", "-q", "--set", "train.checkpoint.keep=5")

@@ -14,7 +14,7 @@ import time
 from configs import LICENCE, tiny
 from interpose import FEW_MAPPINGS, interpose
 from processes import finish, gone, long_run, ranks_of, shared_memory_names
-from tap import case, main, some
+from tap import case, drawn_case, main, some
 
 
 def train(weft, code, says, failpoint=None, seconds=20, **changes):
@@ -69,7 +69,7 @@ def a_layer_that_leaves_its_buffers_is_named(weft):
         assert time.monotonic() - start < 20
 
 
-@case
+@drawn_case
 def random_kills(weft):
     draw = random.Random(7)
     before = shared_memory_names()
@@ -110,7 +110,7 @@ def a_stopped_rank_that_no_other_waits_for_is_named(weft):
         assert gone(pids), "a rank is left"
 
 
-@case
+@drawn_case
 def a_rank_that_goes_on_in_time_changes_nothing(weft):
     def fingerprint():
         with open(weft.path("run/result.json"), encoding="utf-8") as file:
@@ -166,7 +166,7 @@ time_t time(time_t *out)
 """
 
 
-@case
+@drawn_case
 def the_time_of_day_does_not_matter(weft):
     """The clock jumps by days at each reading, forwards and back, while timeouts are short."""
     env = interpose(weft, "clock", JUMPING_CLOCK)
@@ -223,7 +223,7 @@ def numbers_that_are_not_finite(weft):
           train__optimizer={"type": "adamw", "lr": 1e6, "weight_decay": 1e6})
 
 
-@case
+@drawn_case
 def gradients_that_are_not_finite_without_clipping(weft):
     """Found before the updates of the next period; at the run's end, after the last step."""
     for planner in ("all-fsdp", "all-dp"):
@@ -352,7 +352,7 @@ def resume(weft, wanted):
     shutil.rmtree(weft.path("run"))
 
 
-@case
+@drawn_case
 def what_ends_a_run_loses_at_most_what_was_not_saved(weft):
     config = weft.write("run.json", tiny(**SAVED))
     out = weft.expect(0, "train", config, "--run", "run", "--json")
@@ -369,7 +369,7 @@ def what_ends_a_run_loses_at_most_what_was_not_saved(weft):
         resume(weft, wanted)
 
 
-@case
+@drawn_case
 def signals_save_once(weft):
     config = weft.write("run.json", tiny(**SAVED))
     out = weft.expect(0, "train", config, "--run", "run", "--json")

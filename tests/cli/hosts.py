@@ -13,7 +13,7 @@ from configs import tiny
 from hosts_run import OWN, each_library, run_hosts
 from interpose import FEW_MAPPINGS, interpose
 from namespaces import Namespaces, Unavailable, environment_of
-from tap import Skip, case, main
+from tap import Skip, case, drawn_case, main
 
 # configs.TINY has the tables, three blocks, the last norm, the head.
 PARAMETERS = (256 + 16) * 32 + 3 * (4 * 32 * 32 + 2 * 32 * 64 + 13 * 32 + 64 - 4 * 32) + 2 * 32 + 256 * 32
@@ -36,7 +36,7 @@ def train_locally(weft, config, *flags):
     return result_of(weft, "local")
 
 
-@case
+@drawn_case
 def bits_are_those_of_local_ranks(weft):
     runs = [(2, {"plan__policies": "fsdp"}), (3, {"plan__policies": "zero1", "train__clip_norm": 0}),
             (3, {"plan__policies": "sdp", "train__precision": {"compute": "bf16", "reduce": "bf16"},
@@ -239,7 +239,7 @@ def hosts_of_a_network_give_the_same_bits_over_it(weft):
             raise Skip(str(why)) from why
 
 
-@case
+@drawn_case
 def a_profile_names_slow_links(weft):
     """Of five hosts one has a slow link, and two others have a slow link between them."""
     config = weft.write("run.json", threaded(cluster__ranks=5, cluster__ranks_per_node=1))
@@ -274,7 +274,7 @@ def train_slowly(weft, config, n, slow, *flags):
     return [line for line in told if "ports, cables" in line]  # a busy machine has slow ranks too
 
 
-@case
+@drawn_case
 def a_run_names_its_slow_link_and_has_the_same_bits(weft):
     config = weft.write("run.json", threaded(plan__policies="fsdp", plan__blocks=2, cluster__ranks_per_node=1,
                                              cluster__link__inter=LINK))
@@ -295,7 +295,7 @@ def a_run_names_its_slow_link_and_has_the_same_bits(weft):
         raise Skip(str(why)) from why
 
 
-@case
+@drawn_case
 def a_partial_sum_crosses_the_network_once_a_node(weft):
     """Bytes that leave a host of two ranks: those of one rank of its own, and not twice as many. hsdp has no more."""
     steps = 20
@@ -393,7 +393,7 @@ def mappings_of_other_ranks_do_not_count(weft):
         assert code in (71, 255) and len(told) == 1 and f"a rank has {own} mappings" in told[0], (library, code, err)
 
 
-@case
+@drawn_case
 def hosts_of_one_machine_share_its_cores(weft):
     config = weft.write("run.json", tiny(cluster__ranks=4, cluster__ranks_per_node=2))
     cores = len(os.sched_getaffinity(0))
@@ -433,7 +433,7 @@ exec unshare -m -u sh -c 'hostname host-b; mount --bind bootid /proc/sys/kernel/
 """
 
 
-@case
+@drawn_case
 def memory_is_of_a_machine_and_of_a_container(weft):
     """Each of two ranks fits into its container, and both would not fit into one, on one machine or on two."""
     root, limit = memory_groups()

@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 
 from configs import tiny
-from tap import case, main
+from tap import case, drawn_case, main
 
 # One node of two ranks without figures.
 BARE = {"cluster__device": None, "cluster__link": None, "cluster__threads": 1}
@@ -161,7 +161,7 @@ def busy_machine():
             process.wait()
 
 
-@case
+@drawn_case
 def runs_say_the_load_of_other_programs(weft):
     """Steps take 20 ms at least. A clock of its own does not depend on the load."""
     config = weft.write("run.json", tiny(train__steps=80, cluster__emulate=True, cluster__base="256MiB",
@@ -187,7 +187,7 @@ def a_profile_notes_and_says_the_load_of_other_programs(weft):
     assert busy >= 100 and "other programs or the host used" in out, (busy, out)
 
 
-@case
+@drawn_case
 def a_profile_of_a_busy_machine_is_warned_of_when_it_is_read(weft):
     config, busy = bare(weft), measured(weft, busy_millicores=1300)
     says = ["warning: ", "measured.json: other programs or the host used 1.3 cores"]
@@ -217,7 +217,7 @@ def with_link(weft, name, emulated, alpha="20us", **changes):
     return bare(weft, name, cluster__link=link, cluster__emulate=emulated, **changes)
 
 
-@case
+@drawn_case
 def inputs_that_differ_are_told_in_one_line(weft):
     """Link, its figures, precision, library of products and usable cores; in both directions."""
     flags = ("--planner", "greedy", "-q")
@@ -311,7 +311,7 @@ def a_profile_of_an_older_program_is_read(weft):
     weft.expect(0, "train", config, "--profile", profile, "--run", weft.path("run"), "-q")
 
 
-@case
+@drawn_case
 def layer_times_serve_any_number_of_ranks(weft):
     """Collectives of other ranks are measured, or computed from the config's link."""
     profile = measured(weft)

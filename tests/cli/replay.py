@@ -7,7 +7,7 @@ import shutil
 import sys
 
 from saved import copy_step, manifest, parameters, saving, steps
-from tap import case, main
+from tap import case, main, some
 
 FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
 
@@ -58,7 +58,7 @@ def the_recorded_hash_is_that_of_the_parameters(weft):
     forms = [{}, {"train__clip_norm": 0}, {"train__delay": 1}, {"train__optimizer": {"type": "lamb", "lr": 1e-3}},
              {"train__precision": half}, {"train__precision": half, **host}, host,
              {"train__checkpoint": {"every": 1, "keep": 3}}]
-    for number, form in enumerate(forms):
+    for number, form in enumerate(some(forms, 5)):
         config = weft.write("run.json", hashed(**form))
         weft.expect(0, "train", config, "--run", f"run{number}", "-q")
         recorded = {line["step"]: line.get("parameters") for line in lines(weft, f"run{number}")}

@@ -10,7 +10,7 @@ import sys
 
 from saved import (copy_step, crc32c, manifest, metrics, parameters, refuses, rewrite, same_files, saved_run,
                    saving, steps, tensors)
-from tap import Skip, case, main, some
+from tap import Skip, case, drawn_case, main, some
 
 FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
 
@@ -29,7 +29,7 @@ def resumes_with_the_same_bits_under_another_plan(weft):
         assert [json.loads(line)["step"] for line in lines if "loss" in line] == [7, 8]
 
 
-@case
+@drawn_case
 def resumes_with_the_gradient_that_waits_for_its_update(weft):
     """With a delay a checkpoint holds the reduced gradient of its last step, for any plan and ranks."""
     delayed = {"train__delay": 1, "cluster__device__flops": FLOPS,
@@ -78,7 +78,7 @@ def refuses_what_a_delay_excludes(weft):
                 says=["depends on timing", "train.delay 1"])
 
 
-@case
+@drawn_case
 def resumes_with_the_products_that_computed_it(weft):
     """Each start measures which products are fastest, but a resumed run keeps its own and its bits."""
     config = weft.write("run.json", saving())
@@ -115,7 +115,7 @@ def a_run_whose_data_has_moved_names_the_flag(weft):
     assert steps(weft, "new/run")[-1] == "step-9", steps(weft, "new/run")
 
 
-@case
+@drawn_case
 def resumes_with_another_number_of_ranks(weft):
     config = saved_run(weft)
     before = "run/checkpoints/step-8"
@@ -177,7 +177,7 @@ def keeps_frozen_and_momentum_state(weft):
     same_files(weft, "again/checkpoints/step-8", "run/checkpoints/step-8")
 
 
-@case
+@drawn_case
 def resumes_in_every_precision_and_period(weft):
     """The cases have evaluations, saves in the background and in the foreground, and f16 with a changing scale."""
     f16 = {"train__precision": {"compute": "f16"}, "cluster__device__flops": FLOPS,
@@ -242,7 +242,7 @@ def stop_behind_step_3(weft, *arguments, **options):
     return shlex.split(err.strip().split("Go on with: ")[1])[1:]
 
 
-@case
+@drawn_case
 def the_runs_directory_is_enough(weft):
     """Limit, ranks, profile and plan are the run's own, including flags of its command."""
     bare = weft.write("run.json", saving(cluster__device=None, cluster__link=None,
@@ -273,7 +273,7 @@ def a_run_that_goes_on_by_its_directory_has_the_same_bits(weft):
     same_files(weft, "again/checkpoints/step-8", "run/checkpoints/step-8")
 
 
-@case
+@drawn_case
 def a_schedule_that_jumps_is_told_and_may_be_kept(weft):
     """With the named flag a longer run has the bits of an undisturbed one up to the schedule's end."""
     for number, schedule in enumerate(({"type": "cosine", "warmup_steps": 2}, {"type": "linear"},

@@ -18,7 +18,7 @@ import time
 from configs import tiny
 from processes import finish, gone, long_run, ranks_of
 from saved import metrics, steps
-from tap import case, main
+from tap import case, drawn_case, main
 
 SEQUENCES = int(sys.argv[2]) if len(sys.argv) > 2 else 6
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
@@ -65,7 +65,7 @@ RUNS = [SAVES, {"train__checkpoint": {"every": 20}},
         {"train__clip_norm": 0, "train__grad_accum": 2, **SAVES}, {"train__steps": 1000, **SAVES}]
 
 
-@case
+@drawn_case
 def random_sequences_lose_nothing(weft):
     """1 to 4 signals, 0 to 2 s apart, each to any of launcher and ranks."""
     for at in range(SEQUENCES):
@@ -94,7 +94,7 @@ def random_sequences_lose_nothing(weft):
         shutil.rmtree(weft.path("run"))
 
 
-@case
+@drawn_case
 def signals_before_the_first_step_leave_nothing_half_begun(weft):
     """The signals arrive at any moment of the start: either no step was done, or the last one is saved."""
     config = weft.write("run.json", tiny(train__steps=1000000, **SAVES))
@@ -126,7 +126,7 @@ def every_process_gets_every_signal_at_once(weft):
     stopped(weft, process, pids)
 
 
-@case
+@drawn_case
 def each_signal_stops(weft):
     for number in NUMBERS:
         process, pids = long_run(weft, **SAVES)
@@ -221,7 +221,7 @@ def a_long_evaluation_does_not_hold_up_a_stop(weft):
     assert "step-2" in steps(weft, "run")
 
 
-@case
+@drawn_case
 def a_limit_of_cpu_time_stops(weft):
     """The kernel sends SIGXCPU every second, to each process separately."""
     def limit():

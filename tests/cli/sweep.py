@@ -14,7 +14,7 @@ import time
 import xml.dom.minidom
 
 from configs import tiny
-from tap import Skip, case, main
+from tap import Skip, case, drawn_case, main
 
 RUNS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
 
@@ -91,7 +91,7 @@ def a_point_is_what_plan_says(weft):
         assert alone["total_bytes"] == point["total_bytes"]
 
 
-@case
+@drawn_case
 def more_memory_is_never_slower(weft):
     """With this gap a point alone stops at its first plan. Over a slow link some larger limits then get a slower plan
     than the limit before.
@@ -111,7 +111,7 @@ def more_memory_is_never_slower(weft):
     assert all(step <= cold for step, cold in zip(steps, alone))
 
 
-@case
+@drawn_case
 def a_start_serves_every_period_left_open(weft):
     config = config_of(weft, train__grad_accum=2, train__reduce="auto", train__clip_norm=0,
                        cluster__memory_limit=None)
@@ -400,7 +400,7 @@ def never_slower(rows):
                more["bound_ns"] <= less["bound_ns"] for less, more in pairs)
 
 
-@case
+@drawn_case
 def a_grid_goes_over_the_hosts_memory_too(weft):
     rows, hosts = grid(weft, "--points", "3", "--host-points", "3")
     assert [len(row) for row in rows] == [3, 3, 3], rows
@@ -449,7 +449,7 @@ def a_point_of_a_grid_is_what_plan_says(weft):
             assert not point["fits"] or json.loads(out)["step_ns"] == point["step_ns"], point
 
 
-@case
+@drawn_case
 def more_of_either_memory_is_never_slower(weft):
     """With this gap a point alone stops at its first plan, which is slower here with more of the host's memory."""
     flags = ("--limits", "420KiB,480KiB,540KiB", "--host-limits", "160KiB,200KiB,280KiB,400KiB",
@@ -558,7 +558,7 @@ def stop_after(weft, folder, rows, number, *arguments):
     return err
 
 
-@case
+@drawn_case
 def a_stopped_sweep_goes_on_where_it_was(weft):
     """Stops by SIGTERM and by SIGKILL; the final files equal those of an uninterrupted sweep."""
     config, whole = config_of(weft), weft.path("whole.csv")
@@ -604,7 +604,7 @@ def what_decides_a_row_decides_what_is_kept(weft):
     assert code == 0 and "made before" not in err, "without a file nothing is looked for"
 
 
-@case
+@drawn_case
 def other_points_are_not_those_of_a_stopped_sweep(weft):
     """The limits of points that no --limits names are kept too, for this number of points and these planners."""
     config, part = config_of(weft), weft.path("part.csv")

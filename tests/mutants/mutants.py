@@ -228,6 +228,8 @@ class Bench:
         self.outputs = {os.path.relpath(name, self.build)
                         for names in self.targets.values() for name in names}
         self.patience_s = 60
+        # Without the tree's seed a test draws the same cases in every tree.
+        self.around = {key: value for key, value in os.environ.items() if key != "WEFT_TEST_SEED"}
         self.usual = {}  # by test and cases: seconds unchanged, None where it cannot be run
 
     def make(self, test):
@@ -245,7 +247,7 @@ class Bench:
         test = self.tests[mutant.test]
         command = test["cmd"] + ([f"--filter={mutant.cases}"] if mutant.cases else [])
         process = subprocess.Popen(command, cwd=test["workdir"] or self.build,
-                                   env={**os.environ, "WEFT_TEST_SEED": "0", **test["env"]}, text=True, errors="replace",
+                                   env={**self.around, **test["env"]}, text=True, errors="replace",
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:

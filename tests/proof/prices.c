@@ -87,6 +87,34 @@ Test(prices, bytes_are_paid_where_they_are_held)
     cr_assert_eq(bound(&f, SDP | DP, SDP), bound(&f, DP, SDP));
 }
 
+/* b's gathered parameters, 200 bytes, are on the host, where nothing else is. In B:b they leave 800
+ * of 1000 bytes. */
+Test(prices, each_tier_has_prices_of_its_own)
+{
+    struct fixture f;
+    struct weft_problem_decision decisions[2];
+    struct weft_problem_strategy strategies[N_SMALL_STRATEGIES];
+    struct weft_hold holds[3];
+    int64_t mu[2 * N_SMALL_SLOTS] = {0};
+    init(&f);
+    memcpy(decisions, f.problem.decisions, sizeof decisions);
+    memcpy(strategies, decisions[1].strategies, sizeof strategies);
+    memcpy(holds, strategies[IS_SDP].holds, sizeof holds);
+    holds[0].tier = 1;
+    strategies[IS_SDP].holds = holds;
+    decisions[1].strategies = strategies;
+    f.problem.decisions = decisions;
+    f.problem.n_tiers = 2;
+    f.problem.tiers[0].limit_bytes = 1700;
+    f.problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, 1000};
+    f.prices.mu = mu;
+    mu[N_SMALL_SLOTS + 5] = WEFT_PRICE_ONE * 3;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 3 * 800);
+    mu[N_SMALL_SLOTS + 5] = 0;
+    mu[5] = WEFT_PRICE_ONE * 3;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 3 * 300);
+}
+
 /* Memory across the period's end is paid on both sides: a and b hold 100 each of slot 0's 700
  * bytes since their reductions. */
 Test(prices, what_wraps_is_paid_for)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Bad input gives one clear error and the right exit code, and leaves no partial files."""
+import copy
 import json
 import os
 import random
@@ -560,6 +561,48 @@ def parameters_that_cannot_be_on_the_host(weft):
     for changes, homes, says in faults:
         config = weft.write("run.json", tiny(plan__offload={"parameters": homes}, **changes))
         weft.expect(65, "check", config, says=["plan.offload.parameters", says])
+
+
+def places_of(value, path=()):
+    """Yields the paths of numbers, and of texts that begin with a digit, such as limits and rates."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places_of(inner, (*path, key))
+    if isinstance(value, (int, float)) and not isinstance(value, bool) or isinstance(value, str) and value[:1].isdigit():
+        yield path
+
+
+def text_with(document, path, number):
+    """The document as text, with other characters in one place."""
+    changed = copy.deepcopy(document)
+    target = changed
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = "HERE"
+    return json.dumps(changed).replace('"HERE"', number)
+
+
+@case
+def numbers_that_are_not_finite_are_refused_at_every_door(weft):
+    """Each number of a config, and drawn ones of a profile and of a plan, in a way that is drawn for each."""
+    link = {"alpha": "10us", "bandwidth": "1GB/s"}
+    config = tiny(cluster__base="1MiB", cluster__host={"memory_limit": "1GiB", "down": link, "up": link, "update": "1GB/s"})
+    path, dice = weft.write("run.json", config), random.Random(os.environ.get("WEFT_TEST_SEED", "1"))
+    weft.expect(0, "plan", path, "-q", "-o", "plan.json")
+    weft.expect(0, "profile", path, "-q", "-o", "profile.json")
+    literals, texts = ["1e999", "-1e999", "1e400", "NaN", "Infinity"], ['"inf"', '"nan"', '"1e999GB"', '"infGB/s"']
+    doors = [(config, literals + texts, None, ("check", "bad.json")),
+             (json.loads((weft.directory / "profile.json").read_text()), literals, 20, ("plan", path, "--profile", "bad.json")),
+             (json.loads((weft.directory / "plan.json").read_text()), literals, 20, ("verify", "bad.json", "--config", path))]
+    for document, ways, most, verb in doors:
+        places = list(places_of(document))
+        assert len(places) > 20, (verb, places)
+        for place in places if most is None else dice.sample(places, most):
+            way = dice.choice(ways)
+            weft.write("bad.json", text_with(document, place, way))
+            code, _, err = weft.run(*verb)
+            key = [word for word in place if isinstance(word, str)][-1]
+            assert code == 65 and "bad.json" in err, (verb, place, way, code, err)
+            assert err.count("weft: ") == 1 and (way in literals or key in err), (verb, place, way, err)
 
 
 @case

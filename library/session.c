@@ -276,7 +276,7 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
                                err);
 }
 
-enum weft_status weft_session_check_others(const struct weft_session *session,
+enum weft_status weft_session_check_others(const struct weft_session *session, const char *source,
                                            struct weft_error *err)
 {
     for (int32_t i = 0; i < session->plan->n_others; i++) {
@@ -286,9 +286,9 @@ enum weft_status weft_session_check_others(const struct weft_session *session,
         if (!weft_variants_find(session->config, planned, &variant))
             return weft_fail(
                 err, WEFT_E_DATA,
-                "number %d of the plan's other_periods is none that this config leaves "
+                "%s: number %d of the plan's other_periods is none that this config leaves "
                 "open: plan again",
-                i);
+                source, i);
         WEFT_TRY(
             weft_stages_create_variant(session->config, session->profile, &variant, &stages, err));
         struct weft_error why = {0};
@@ -296,7 +296,7 @@ enum weft_status weft_session_check_others(const struct weft_session *session,
             weft_plan_variant_check(&session->plan->others[i], stages.problem, &why);
         weft_stages_finish(&stages);
         if (status != WEFT_OK)
-            return weft_fail(err, status, "of its other periods, number %d: %s", i, why.text);
+            return weft_fail(err, status, "%s: other_periods[%d]: %s", source, i, why.text);
     }
     return WEFT_OK;
 }

@@ -95,6 +95,7 @@ WEFT_MUST_USE enum weft_status weft_session_take(struct weft_session *session, c
 /* After load or take: makes the problems of the plan's other periods again. WEFT_OK if the config
  * allows each and its certificate proves its bound. Otherwise WEFT_E_DATA names the period. */
 WEFT_MUST_USE enum weft_status weft_session_check_others(const struct weft_session *session,
+                                                         const char *source,
                                                          struct weft_error *err);
 
 /* Drops plan and program. */

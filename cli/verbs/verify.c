@@ -71,7 +71,7 @@ static enum weft_status verify_with_config(const struct weft_cli *cli, int32_t *
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) weft_session_tell_inputs(&session, false, false);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
-    if (status == WEFT_OK) status = weft_session_check_others(&session, err);
+    if (status == WEFT_OK) status = weft_session_check_others(&session, cli->operands[0], err);
     if (status == WEFT_OK) *n_open = weft_variants_count(session.config);
     weft_session_close(&session);
     return status;

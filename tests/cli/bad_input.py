@@ -460,7 +460,7 @@ def what_verify_proves_of_other_periods(weft):
     other["bound_ns"] += max(10, other["bound_ns"] // 10)
     path = weft.write("b.json", document)
     weft.expect(65, "verify", path, "--config", config,
-                says=["of its other periods, number 0", "no step is below"])
+                says=["other_periods[0]: ", "no step is below"])
     said = " ".join(weft.expect(0, "verify", path).split())
     assert f"--config also proves the bounds of the {n} other periods" in said, said
     for key, value, says in (("problem", "0" * 32, "is not of the problem that the config makes"),
@@ -468,7 +468,7 @@ def what_verify_proves_of_other_periods(weft):
         document = json.loads(text)
         document["other_periods"][0]["certificate"][key] = value
         weft.expect(65, "verify", weft.write("b.json", document), "--config", config,
-                    says=["of its other periods, number 0", says])
+                    says=["other_periods[0]: ", says])
     document = json.loads(text)
     document["other_periods"][0]["problem"]["period"]["update_ahead"] = 3
     weft.expect(65, "verify", weft.write("b.json", document), "--config", config)
@@ -592,9 +592,9 @@ def numbers_that_are_not_finite_are_refused_at_every_door(weft):
     literals, texts = ["1e999", "-1e999", "1e400", "NaN", "Infinity"], ['"inf"', '"nan"', '"1e999GB"', '"infGB/s"']
     doors = [(config, literals + texts, None, ("check", "bad.json")),
              (json.loads((weft.directory / "profile.json").read_text()), literals, 20, ("plan", path, "--profile", "bad.json")),
-             (json.loads((weft.directory / "plan.json").read_text()), literals, 20, ("verify", "bad.json", "--config", path))]
+             (json.loads((weft.directory / "plan.json").read_text()), literals + ['"inf"'], 20, ("verify", "bad.json", "--config", path))]
     for document, ways, most, verb in doors:
-        places = list(places_of(document))
+        places = [place for place in places_of(document) if place != ("weft",)]  # a version is no number
         assert len(places) > 20, (verb, places)
         for place in places if most is None else dice.sample(places, most):
             way = dice.choice(ways)

@@ -7,7 +7,8 @@
 
 enum weft_status weft_study_attempt(const struct weft_problem *problem,
                                     const struct weft_schedule_options *options,
-                                    struct weft_plan **out, struct weft_error *err)
+                                    struct weft_plan **out, struct weft_error *why,
+                                    struct weft_error *err)
 {
     struct weft_pool pool = {0};
     struct weft_outcome outcome = {.pool = &pool};
@@ -18,6 +19,7 @@ enum weft_status weft_study_attempt(const struct weft_problem *problem,
         .moves = calloc(n_blocks, sizeof *candidate.moves)};
     enum weft_status status = WEFT_OK;
     *out = NULL;
+    if (why != NULL) *why = (struct weft_error){0};
     if (!candidate.strategies || !candidate.moves) {
         status = weft_fail_memory(err, "a plan");
     } else {
@@ -27,6 +29,7 @@ enum weft_status weft_study_attempt(const struct weft_problem *problem,
             status = weft_plan_create(problem, options->planner, candidate.strategies,
                                       candidate.moves, candidate.n_moves, out, &refusal);
         if (status == WEFT_OK) status = weft_plan_predict(*out, &refusal);
+        if (status == WEFT_E_INFEASIBLE && why != NULL) *why = refusal;
         if (status == WEFT_E_INFEASIBLE)
             status = WEFT_OK;
         else if (status != WEFT_OK)

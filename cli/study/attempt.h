@@ -6,9 +6,10 @@
 #include "scheduler/schedule.h"
 
 /* Makes the plan of options->planner, without solver, pages or proof, and predicts its step. *out
- * is NULL if no plan fits; the caller destroys it. */
+ * is NULL if no plan fits, for the reason in *why (may be NULL); the caller destroys it. */
 WEFT_MUST_USE enum weft_status weft_study_attempt(const struct weft_problem *problem,
                                                   const struct weft_schedule_options *options,
-                                                  struct weft_plan **out, struct weft_error *err);
+                                                  struct weft_plan **out, struct weft_error *why,
+                                                  struct weft_error *err);
 
 #endif

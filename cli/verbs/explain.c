@@ -79,7 +79,7 @@ static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *
     options.budget = weft_budget_part(stairs->budget, 1.0 / (WEFT_STAIRS - i));
     stairs->problems[i] = *plan->problem;
     stairs->problems[i].tiers[0].limit_bytes = row_bytes;
-    WEFT_TRY(weft_study_attempt(&stairs->problems[i], &options, &stairs->plans[i], err));
+    WEFT_TRY(weft_study_attempt(&stairs->problems[i], &options, &stairs->plans[i], NULL, err));
     if (stairs->plans[i]) *step_ns = stairs->plans[i]->prediction.step_ns;
     return WEFT_OK;
 }

@@ -7,6 +7,7 @@
 #include "cli/study/attempt.h"
 #include "cli/study/run_as.h"
 #include "cli/verbs/export_hf.h"
+#include "library/session.h"
 #include "plan/plan.h"
 #include "report/export/fsdp2.h"
 #include "report/export/others.h"
@@ -65,43 +66,79 @@ static enum weft_status write_megatron(const struct weft_cli *cli, const struct 
     return WEFT_OK;
 }
 
-/* Searches the settings of DeepSpeed's rule for the fastest within the plan's limit. */
-static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct weft_plan *plan,
-                                        struct weft_text *out, struct weft_error *err)
+/* The fastest setting of DeepSpeed's rule within a problem's limit. */
+struct deepspeed {
+    struct weft_plan *best; /* NULL: none */
+    const struct weft_setting *setting;
+    struct weft_error why; /* of a setting without a plan */
+};
+
+static enum weft_status find_setting(const struct weft_problem *problem, struct deepspeed *out,
+                                     struct weft_error *err)
 {
-    struct weft_plan *best = NULL;
-    const struct weft_setting *chosen = NULL, *setting = weft_deepspeed_settings;
-    enum weft_status status = refuse_snippet(cli, err);
-    for (; status == WEFT_OK && setting->name; setting++) {
+    const struct weft_setting *setting = weft_deepspeed_settings;
+    for (; setting->name; setting++) {
         const struct weft_schedule_options options = {.planner = "deepspeed", .setting = setting};
         struct weft_plan *tried = NULL;
-        status = weft_study_attempt(plan->problem, &options, &tried, err);
-        if (tried && tried->prediction.peak_bytes <= plan->problem->tiers[0].limit_bytes &&
-            (!best || tried->prediction.step_ns < best->prediction.step_ns)) {
-            weft_plan_destroy(best);
-            best = tried;
-            chosen = setting;
+        WEFT_TRY(weft_study_attempt(problem, &options, &tried, &out->why, err));
+        if (tried && tried->prediction.peak_bytes <= problem->tiers[0].limit_bytes &&
+            (!out->best || tried->prediction.step_ns < out->best->prediction.step_ns)) {
+            weft_plan_destroy(out->best);
+            out->best = tried;
+            out->setting = setting;
         } else {
             weft_plan_destroy(tried);
         }
     }
-    if (status == WEFT_OK && !best)
-        status = weft_fail(err, WEFT_E_INFEASIBLE,
-                           "%s: no setting of DeepSpeed's rule fits the plan's limit: plan with a "
-                           "higher --memory-limit",
-                           cli->operands[0]);
+    return WEFT_OK;
+}
+
+/* The same for the problem of the config with all policies and the plan's limit: plans for other
+ * runtimes lack some. */
+static enum weft_status find_in_config(const struct weft_cli *cli, int64_t limit_bytes,
+                                       struct weft_session *session, struct deepspeed *out,
+                                       struct weft_error *err)
+{
+    struct weft_cli own = *cli;
+    if (own.n_overrides + 2 > WEFT_CLI_OVERRIDES)
+        return weft_fail(err, WEFT_E_USAGE, "--to: too many --set");
+    own.overrides[own.n_overrides++] = "plan.for=weft";
+    own.overrides[own.n_overrides++] = "plan.policies=dp,zero1,sdp,fsdp";
+    WEFT_TRY(weft_cli_read_config(&own, cli->config, session, err));
+    WEFT_TRY(weft_config_set_memory_limit(session->config,
+                                          limit_bytes == INT64_MAX ? 0 : limit_bytes, err));
+    WEFT_TRY(weft_session_stage(session, NULL, err));
+    return find_setting(session->stages.problem, out, err);
+}
+
+static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct weft_plan *plan,
+                                        struct weft_text *out, struct weft_error *err)
+{
+    struct deepspeed found = {0};
+    struct weft_session session = {0};
+    WEFT_TRY(refuse_snippet(cli, err));
+    enum weft_status status = find_setting(plan->problem, &found, err);
+    if (status == WEFT_OK && !found.best && cli->config)
+        status = find_in_config(cli, plan->problem->tiers[0].limit_bytes, &session, &found, err);
+    if (status == WEFT_OK && !found.best)
+        status =
+            weft_fail(err, WEFT_E_INFEASIBLE, "%s: no setting of DeepSpeed has a plan: %s%s",
+                      cli->operands[0],
+                      found.why.text[0] != '\0' ? found.why.text : "all exceed the plan's limit",
+                      cli->config ? "" : ". A --config gives the policies that it lacks");
     if (status == WEFT_OK)
         weft_deepspeed_export_write(
             plan,
-            &(struct weft_deepspeed_export){.found = best,
-                                            .setting = chosen->name,
-                                            .prefetch_elements = chosen->values[0],
-                                            .live_elements = chosen->values[1],
-                                            .reuse_elements = chosen->values[2],
+            &(struct weft_deepspeed_export){.found = found.best,
+                                            .setting = found.setting->name,
+                                            .prefetch_elements = found.setting->values[0],
+                                            .live_elements = found.setting->values[1],
+                                            .reuse_elements = found.setting->values[2],
                                             .persistent_elements = WEFT_DEEPSPEED_PERSISTENT,
                                             .bucket_elements = WEFT_DEEPSPEED_BUCKET},
             out);
-    weft_plan_destroy(best);
+    weft_plan_destroy(found.best);
+    weft_session_close(&session);
     return status;
 }
 

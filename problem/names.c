@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/unit_layers.h"
+
 enum { MOST_SHOWN = 6 };
 
 /* The last number of a name: "h.", 12 and ".ffn" of "h.12.ffn". */
@@ -76,21 +78,16 @@ static void flush_layers(struct listing *listing)
     listing->to = -1;
 }
 
-/* Finds the layers in a unit's name: "a", "a+b" or "a+..+b". */
-static bool find_layers(const struct listing *listing, const char *name, int32_t *from, int32_t *to)
+/* Finds the layers of a decision; false for a shared tensor, and in plans that do not have them. */
+static bool find_layers(const struct weft_problem *problem, int32_t d, int32_t *from, int32_t *to)
 {
-    for (int32_t a = 0; a < listing->n_layers; a++) {
-        const size_t length = strlen(listing->names[a]);
-        if (strncmp(name, listing->names[a], length) != 0) continue;
-        *from = *to = a;
-        if (name[length] == '\0') return true;
-        if (name[length] != '+') continue;
-        const char *rest = name + length + 1;
-        if (strncmp(rest, "..+", 3) == 0) rest += 3;
-        for (*to = a + 1; *to < listing->n_layers; ++*to)
-            if (strcmp(rest, listing->names[*to]) == 0) return true;
-    }
-    return false;
+    const struct weft_problem_decision *decision = &problem->decisions[d];
+    const struct weft_unit_layers *layers = weft_problem_unit_layers(problem, d);
+    if (layers == NULL && !decision->is_of_layer) return false;
+    if (layers != NULL && layers->n_tied > 0) return false;
+    *from = decision->is_of_layer ? decision->layer : layers->first;
+    *to = decision->is_of_layer ? decision->layer : layers->last;
+    return true;
 }
 
 /* Lists names of layers from the forward slots of the first micro-step: "F:wte", "F1:wte". */
@@ -126,7 +123,7 @@ void weft_problem_show_names(const struct weft_problem *problem, int32_t first, 
     for (int32_t d = first; d <= last; d++) {
         int32_t from, to;
         const char *name = name_of(problem, d);
-        if (!find_layers(&listing, name, &from, &to)) {
+        if (!find_layers(problem, d, &from, &to) || to >= listing.n_layers) {
             flush_layers(&listing);
             add_part(&listing, name, name);
             continue;

@@ -44,4 +44,18 @@ struct weft_problem_blocks {
     int64_t scale;          /* enum weft_block_scale: of the usual size */
 };
 
+/* The layers of a unit: first to last, or with a shared tensor those that read it. */
+struct weft_unit_layers {
+    int32_t first, last;
+    int32_t n_tied; /* 0: the unit has the range alone */
+    int32_t *tied;  /* increasing */
+};
+
+/* Names for other runtimes. Problems are equal without them. */
+struct weft_problem_names {
+    struct weft_unit_layers *unit_layers; /* by unit; NULL: of a plan before there were any */
+    int32_t n_modules;                    /* layers; 0: they have no modules */
+    const char **modules; /* by layer: modules of the user's model, with "," between */
+};
+
 #endif

@@ -46,6 +46,7 @@ struct weft_problem {
     struct weft_hold *common;
     int32_t n_items;
     struct weft_problem_item *items; /* in order of decision, then kind, then gather */
+    struct weft_problem_names names; /* unit_layers.h */
 };
 
 void weft_problem_destroy(struct weft_problem *problem);
@@ -83,7 +84,6 @@ static inline int32_t weft_problem_n_rows(const struct weft_problem *problem)
 {
     return problem->n_tiers * problem->n_slots;
 }
-
 static inline int32_t weft_problem_tier_at(const struct weft_problem *problem, int32_t tier)
 {
     return tier * problem->n_slots;

@@ -5,6 +5,7 @@
 #include "base/json/json_keys.h"
 #include "problem/problem.h"
 #include "problem/terms.h"
+#include "problem/unit_layers.h"
 #include "spec/block_scale.h"
 #include "spec/target.h"
 
@@ -116,6 +117,10 @@ static const struct weft_key_table decision_table = WEFT_KEY_TABLE(
                       "elements of a trainable unit without a gradient; left out: 0"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "layer", weft_problem_decision, layer,
                       "layer of the saved activations; left out: a unit's decision"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_INT32, "layers", NULL,
+                     "first and last layer of the unit"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_INT32, "tied_layers", NULL,
+                     "layers that read the unit, if they share a tensor"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "strategies", &strategy_table,
                      "a plan has one of them"));
 
@@ -170,6 +175,8 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "period", &period_table, "of the slots"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "slots", &slot_table, "of one period"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "kinds", NULL, "names of strategies"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_TEXT, "modules", NULL,
+                     "by layer: modules of a model of Hugging Face, with \",\" between"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "decisions", &decision_table,
                      "in order of first use"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "common", &hold_table,
@@ -429,6 +436,7 @@ static enum weft_status read_decisions(struct reader *reader, const struct weft_
         snprintf(reader->place, sizeof reader->place, "%s.decisions[%d]", where, u);
         WEFT_TRY(read_keys(reader, &decision_table, it, to));
         to->is_of_layer = weft_json_member(it, "layer") != NULL;
+        WEFT_TRY(weft_unit_layers_read(problem, u, it, reader->place, reader->err));
         WEFT_TRY(need_array(reader, it, "strategies", sizeof *to->strategies, &strategy, &room,
                             &to->n_strategies));
         to->strategies = room;
@@ -549,6 +557,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_period(reader, value, where));
     WEFT_TRY(read_slots(reader, value, where));
     WEFT_TRY(read_kinds(reader, value));
+    WEFT_TRY(weft_problem_read_modules(problem, value, where, reader->err));
     WEFT_TRY(read_decisions(reader, value, where));
     WEFT_TRY(weft_problem_link(problem, where, reader->err));
     snprintf(reader->place, sizeof reader->place, "%s", where);

@@ -1,6 +1,7 @@
 #include "problem/problem.h"
 #include "problem/target.h"
 #include "problem/terms.h"
+#include "problem/unit_layers.h"
 
 /* Arrays have one element a line. */
 
@@ -149,6 +150,7 @@ static void write_decisions(const struct weft_problem *problem, struct weft_json
         if (decision->frozen_elements > 0)
             weft_json_put_integer(writer, "frozen_elements", decision->frozen_elements);
         if (decision->is_of_layer) weft_json_put_integer(writer, "layer", decision->layer);
+        weft_unit_layers_write(problem, u, writer);
         weft_json_key(writer, "strategies");
         weft_json_begin_array(writer);
         for (int32_t k = 0; k < decision->n_strategies; k++) {
@@ -246,6 +248,7 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     write_period(&problem->period, writer);
     write_slots(problem, writer);
     write_kinds(problem, writer);
+    weft_problem_write_modules(problem, writer);
     write_decisions(problem, writer);
     write_holds(writer, problem, "common", problem->common, problem->n_common);
     write_items(problem, writer);

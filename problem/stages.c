@@ -7,6 +7,7 @@
 
 #include "problem/extremes.h"
 #include "problem/item_times.h"
+#include "problem/unit_layers.h"
 #include "spec/config_batch.h"
 #include "spec/target.h"
 
@@ -629,9 +630,8 @@ static enum weft_status create_stages(const struct weft_config *config,
         .element_bytes = weft_dtype_bytes(stages->variant.batch.compute),
         .fuse = config->plan.fuse,
     };
-    if (rule.block_bytes == 0) {
+    if (rule.block_bytes == 0)
         rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
-    }
     scale_blocks(stages->variant.scale, &rule);
     rule.whole_layers = weft_config_target(config)->whole_layers;
     rule.reads_all = weft_config_target(config)->gathers_all;
@@ -661,7 +661,8 @@ static enum weft_status create_stages(const struct weft_config *config,
     if ((builder.allowed >> WEFT_POLICY_HSDP & 1) != 0)
         WEFT_TRY(weft_item_need_levels(profile, config, err));
     if (config->train.every > 0) WEFT_TRY(weft_average_need(profile, config, err));
-    return fill_problem(&builder);
+    WEFT_TRY(fill_problem(&builder));
+    return weft_problem_name_layers(stages->problem, config->model, stages->shards, err);
 }
 
 enum weft_status weft_stages_create(const struct weft_config *config,
@@ -679,12 +680,11 @@ enum weft_status weft_stages_create_variant(const struct weft_config *config,
                                             struct weft_stages *out, struct weft_error *err)
 {
     const int64_t ranks = weft_config_together(config);
-    if (profile->ranks != ranks) {
+    if (profile->ranks != ranks)
         return weft_fail(err, WEFT_E_DATA,
                          "the profile was made for %" PRId64 " ranks, the config has %" PRId64
                          "; run `weft profile` with as many",
                          profile->ranks, ranks);
-    }
     struct weft_stages stages = {.variant = *variant};
     enum weft_status status = create_stages(config, profile, &stages, err);
     if (status != WEFT_OK) {

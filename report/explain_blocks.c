@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "problem/unit_layers.h"
 #include "report/explain.h"
 
 struct cuts {
@@ -9,14 +10,12 @@ struct cuts {
     int32_t least_blocks, most_blocks; /* among split units */
 };
 
-/* A fused unit is named by its first and last layer with a plus between. No layer has a plus in its
- * name. */
 static struct cuts count_cuts(const struct weft_problem *problem)
 {
     struct cuts cuts = {0};
     int32_t unit = -1;
     for (int32_t u = 0; u < weft_problem_n_units(problem); u++)
-        cuts.fused += strchr(problem->decisions[u].name, '+') != NULL;
+        cuts.fused += weft_problem_is_fused(problem, u);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision == unit || item->n_blocks < 2) continue;

@@ -204,6 +204,9 @@ static void check_model(const struct weft_section *section, struct weft_config *
         weft_findings_add(findings, section->source, section->path, "%s", error.text);
         return;
     }
+    if (section->hub.section != NULL &&
+        weft_hub_model_name_modules(section->written, config->model, &error) != WEFT_OK)
+        findings->text.failed = true;
     struct weft_batch batch = weft_config_batch(config);
     int64_t splits[WEFT_MOST_SPLITS];
     const int32_t n_splits = weft_config_splits(config, splits);

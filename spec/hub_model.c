@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "spec/config.h"
 #include "spec/field.h"
+#include "spec/hub/tensors.h"
 #include "spec/hub/values.h"
 #include "spec/kind.h"
 
@@ -571,6 +572,64 @@ enum weft_status weft_hub_model_convert(const char *source, const struct weft_js
         weft_text_finish(texts[i]);
     if (status == WEFT_OK) *out = model;
     return status;
+}
+
+/* The place of a layer in a converted model. */
+static enum weft_hub_place place_of(const struct weft_model *model, int32_t layer)
+{
+    const int32_t from_end = model->n_layers - 1 - layer;
+    if (layer == 0) return WEFT_HUB_IN_EMBEDDING;
+    return from_end == 0 ? WEFT_HUB_IN_HEAD : from_end == 1 ? WEFT_HUB_IN_NORM : WEFT_HUB_IN_BLOCK;
+}
+
+/* Appends the module of a tensor: a block's up to its number, otherwise without ".weight". */
+static void add_module(const struct weft_hub_family *family, const struct weft_hub_row *row,
+                       int32_t block, struct weft_text *out)
+{
+    const char *name = row->hub, *number = strstr(name, "{i}");
+    weft_text_add(out, row->place == WEFT_HUB_IN_HEAD ? "" : family->prefix);
+    if (number != NULL)
+        weft_text_addf(out, "%.*s%d", (int)(number - name), name, block);
+    else
+        weft_text_append(out, name, (size_t)(strrchr(name, '.') - name));
+}
+
+/* Lists the modules of a layer, each once. */
+static void list_modules(const struct weft_hub_family *family, enum weft_hub_place place,
+                         int32_t block, struct weft_text *out)
+{
+    for (const struct weft_hub_row *row = family->rows; row->hub != NULL; row++) {
+        struct weft_text module;
+        if (row->place != place || row->own == NULL) continue;
+        weft_text_init(&module);
+        add_module(family, row, block, &module);
+        if (out->length == 0 || strstr(weft_text_chars(out), weft_text_chars(&module)) == NULL)
+            weft_text_addf(out, "%s%s", out->length > 0 ? "," : "", weft_text_chars(&module));
+        if (!weft_text_ok(&module)) out->failed = true;
+        weft_text_finish(&module);
+    }
+}
+
+enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
+                                             struct weft_model *model, struct weft_error *err)
+{
+    const char *type = "";
+    weft_json_string(weft_json_member(weft_json_root(document), "model_type"), &type);
+    const struct weft_hub_family *family = weft_hub_family_find(type);
+    if (family == NULL || family->rows == NULL || model->n_layers < 3) return WEFT_OK;
+    const char **modules = weft_pool_array(&model->pool, (size_t)model->n_layers, sizeof *modules);
+    if (modules == NULL) return weft_fail_memory(err, "names of modules");
+    for (int32_t l = 0; l < model->n_layers; l++) {
+        struct weft_text text;
+        weft_text_init(&text);
+        list_modules(family, place_of(model, l), l - 1, &text);
+        modules[l] =
+            weft_text_ok(&text) ? weft_pool_string(&model->pool, weft_text_chars(&text)) : NULL;
+        weft_text_finish(&text);
+        if (modules[l] == NULL) return weft_fail_memory(err, "names of modules");
+    }
+    model->modules = modules;
+    return WEFT_OK;
 }
 
 int64_t weft_hub_model_positions(const struct weft_json_value *root)

@@ -14,6 +14,7 @@
 #define WEFT_HUB_NUMBERS_NOTE "change numbers, but no memory and no time of a plan"
 
 struct weft_config; /* config.h */
+struct weft_model;  /* model.h */
 
 /* A config.json as a section. */
 struct weft_hub_model {
@@ -40,6 +41,12 @@ WEFT_MUST_USE enum weft_status weft_hub_model_convert(const char *source,
                                                       struct weft_pool *pool,
                                                       struct weft_hub_model *out,
                                                       struct weft_error *err);
+
+/* Gives the layers of a converted model the names of their modules in transformers:
+ * "model.layers.0". A family that can only be planned has none. */
+WEFT_MUST_USE enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
+                                                           struct weft_model *model,
+                                                           struct weft_error *err);
 
 /* Longest sequence of a model of Hugging Face or Weft; 0: not known. */
 int64_t weft_hub_model_positions(const struct weft_json_value *root);

@@ -50,6 +50,8 @@ struct weft_model {
     int32_t n_tensors;
     struct weft_tensor *tensors; /* in order of their layers */
     int64_t parameters;          /* elements, a tied tensor counted once */
+    const char **modules; /* [n_layers] modules of each layer in a model of Hugging Face, with ","
+                             between; NULL: not known */
 };
 
 /* Gives every layer its tensors, fills in sizes that follow from others, and checks sizes, names,

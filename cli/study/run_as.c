@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "problem/target.h"
+#include "problem/unit_layers.h"
 #include "problem/variants.h"
 #include "report/export/fsdp2_run.h"
 
@@ -40,7 +41,7 @@ static enum weft_status join_layers(const struct weft_fsdp2 *fsdp2, struct weft_
     for (int32_t u = 0; u < fsdp2->n_units; u++) {
         const struct weft_fsdp2_unit *unit = &fsdp2->units[u];
         late[unit->layers[0]] = unit->ends_late;
-        if (!strchr(unit->name, '+')) continue;
+        if (!weft_problem_is_fused(fsdp2->plan->problem, u)) continue;
         for (int32_t i = 0; i < unit->n_layers; i++)
             joins[unit->layers[i]] = unit->layers[0];
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "problem/target.h"
+#include "problem/unit_layers.h"
 #include "spec/names.h"
 
 /* Snippets quote names of units, so their characters are those of layers, "+" and "&". */
@@ -77,51 +78,44 @@ static enum weft_status find_layers(struct maker *maker)
     return WEFT_OK;
 }
 
-static int32_t find_layer(const struct weft_fsdp2 *out, const char *name, size_t length)
+/* Whether another unit has the layer too: each has a part of it. */
+static bool is_parted(const struct weft_problem *problem, int32_t unit, int32_t layer)
 {
-    for (int32_t l = 0; l < out->n_layers; l++)
-        if (strlen(out->layers[l]) == length && memcmp(out->layers[l], name, length) == 0) return l;
-    return -1;
-}
-
-/* Adds the layers `first` to `last` of a unit. False if either is not found, or not after those
- * that the unit has. */
-static bool add_layers(struct weft_fsdp2_unit *unit, int32_t first, int32_t last)
-{
-    const int32_t after = unit->n_layers > 0 ? unit->layers[unit->n_layers - 1] + 1 : 0;
-    if (first < after || last < first) return false;
-    for (int32_t l = first; l <= last; l++)
-        unit->layers[unit->n_layers++] = l;
-    return true;
-}
-
-/* Layers of a unit by its name: a layer's, "first+last" or "first+..+last" of neighbours, or
- * "a&b" of layers that share a tensor. No layer has a "+" or "&" in its name. */
-static bool read_layers(const struct weft_fsdp2 *out, struct weft_fsdp2_unit *unit)
-{
-    const char *name = unit->name, *plus = strchr(name, '+'), *last = strrchr(name, '+');
-    if (name[strspn(name, unit_characters)] != '\0') return false;
-    if (plus)
-        return add_layers(unit, find_layer(out, name, (size_t)(plus - name)),
-                          find_layer(out, last + 1, strlen(last + 1)));
-    for (size_t length; (length = strcspn(name, "&")) > 0; name += length + 1) {
-        const int32_t layer = find_layer(out, name, length);
-        if (!add_layers(unit, layer, layer)) return false;
-        if (name[length] == '\0') return true;
+    for (int32_t u = 0; u < weft_problem_n_units(problem); u++) {
+        const struct weft_unit_layers *of = weft_problem_unit_layers(problem, u);
+        if (u == unit) continue;
+        if (of->n_tied == 0 && of->first <= layer && layer <= of->last) return true;
+        for (int32_t i = 0; i < of->n_tied; i++)
+            if (of->tied[i] == layer) return true;
     }
     return false;
 }
 
-static enum weft_status find_modules(struct maker *maker, struct weft_fsdp2_unit *unit)
+/* Lists the layers of a unit. FSDP2 shards whole modules. */
+static enum weft_status find_modules(struct maker *maker, int32_t u, struct weft_fsdp2_unit *unit)
 {
+    const struct weft_unit_layers *of = weft_problem_unit_layers(maker->problem, u);
     const size_t n = (size_t)maker->out->n_layers;
+    if (of == NULL)
+        return weft_fail(maker->err, WEFT_E_DATA,
+                         "%s: its units do not name their layers: plan again with this version",
+                         maker->source);
+    if (of->last >= maker->out->n_layers || unit->name[strspn(unit->name, unit_characters)] != '\0')
+        return weft_fail(maker->err, WEFT_E_DATA, "%s: unit %.80s has layers that there are not",
+                         maker->source, unit->name);
     unit->layers = weft_pool_array(&maker->out->pool, n, sizeof *unit->layers);
     if (!unit->layers) return weft_fail_memory(maker->err, "an export");
-    if (read_layers(maker->out, unit)) return WEFT_OK;
-    return weft_fail(maker->err, WEFT_E_DATA,
-                     "%s: unit %s is a part of its layers, and FSDP2 shards whole modules: plan "
-                     "with --for fsdp2, or without the tie",
-                     maker->source, unit->name);
+    for (int32_t l = of->first; l <= of->last && of->n_tied == 0; l++)
+        unit->layers[unit->n_layers++] = l;
+    for (int32_t i = 0; i < of->n_tied; i++)
+        unit->layers[unit->n_layers++] = of->tied[i];
+    for (int32_t i = 0; i < unit->n_layers; i++)
+        if (is_parted(maker->problem, u, unit->layers[i]))
+            return weft_fail(maker->err, WEFT_E_DATA,
+                             "%s: unit %s is a part of its layers, and FSDP2 shards whole modules: "
+                             "plan with --for fsdp2, or without the tie",
+                             maker->source, unit->name);
+    return WEFT_OK;
 }
 
 /* The layer at the unit's hooks: the first one in forward, the last one in backward. */
@@ -174,7 +168,7 @@ static enum weft_status make_units(struct maker *maker)
         unit->backward.units = weft_pool_array(&out->pool, (size_t)n, sizeof(int32_t));
         if (!unit->name || !unit->forward.units || !unit->backward.units)
             return weft_fail_memory(maker->err, "an export");
-        WEFT_TRY(find_modules(maker, unit));
+        WEFT_TRY(find_modules(maker, u, unit));
         unit->reshards = releases_forward(maker, unit, chosen);
         unit->drains = maker->problem->decisions[u].update_slot >= 0 && !trains;
         trains |= unit->drains;
@@ -510,4 +504,25 @@ bool weft_fsdp2_finishes(const struct weft_fsdp2 *fsdp2)
     for (int32_t u = 0; u < fsdp2->n_units; u++)
         if (fsdp2->units[u].ends_late) return true;
     return false;
+}
+
+/* Modules of a layer: in the model of Hugging Face, otherwise the layer's name. */
+static const char *modules_of(const struct weft_fsdp2 *fsdp2, int32_t layer)
+{
+    const struct weft_problem *problem = fsdp2->plan->problem;
+    return layer < problem->names.n_modules ? problem->names.modules[layer] : fsdp2->layers[layer];
+}
+
+bool weft_fsdp2_next_module(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                            struct weft_fsdp2_module *module)
+{
+    const char *rest = module->name == NULL ? "" : module->name + module->length;
+    if (*rest == ',') {
+        module->name = rest + 1;
+    } else {
+        if (module->layer == unit->n_layers) return false;
+        module->name = modules_of(fsdp2, unit->layers[module->layer++]);
+    }
+    module->length = strcspn(module->name, ",");
+    return true;
 }

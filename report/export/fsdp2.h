@@ -39,6 +39,13 @@ struct weft_fsdp2_unit {
     struct weft_fsdp2_list forward, backward; /* an empty list: no prefetch */
 };
 
+/* A module while those of a unit are listed; begins as {0}. */
+struct weft_fsdp2_module {
+    int32_t layer; /* the next one */
+    const char *name;
+    size_t length; /* of the name */
+};
+
 /* A collective of the step. */
 struct weft_fsdp2_event {
     int32_t unit;
@@ -68,6 +75,11 @@ struct weft_fsdp2 {
  * the plan. */
 WEFT_MUST_USE enum weft_status weft_fsdp2_create(const struct weft_plan *plan, const char *source,
                                                  struct weft_fsdp2 **out, struct weft_error *err);
+/* Moves to the next module of a unit, in forward order; false after the last one. A layer of a
+ * model of Hugging Face has the modules of that model. Others are named as their layers. */
+bool weft_fsdp2_next_module(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                            struct weft_fsdp2_module *module);
+
 void weft_fsdp2_destroy(struct weft_fsdp2 *fsdp2);
 
 /* True if some unit is reduced late: the training loop then calls finish before it clips. */

@@ -156,8 +156,13 @@ void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_
     weft_json_key(writer, "modules");
     weft_json_begin_array(writer);
     weft_json_flat(writer);
-    for (int32_t i = 0; i < unit->n_layers; i++)
-        weft_json_add_string(writer, fsdp2->layers[unit->layers[i]]);
+    for (struct weft_fsdp2_module module = {0}; weft_fsdp2_next_module(fsdp2, unit, &module);) {
+        struct weft_text name;
+        weft_text_init(&name);
+        weft_text_append(&name, module.name, module.length);
+        weft_json_add_string(writer, weft_text_chars(&name));
+        weft_text_finish(&name);
+    }
     weft_json_end_array(writer);
 }
 

@@ -82,8 +82,10 @@ static void add_row(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit
                     struct weft_text *out)
 {
     weft_text_addf(out, "(\"%s\", [", unit->name);
-    for (int32_t i = 0; i < unit->n_layers; i++)
-        weft_text_addf(out, "%s\"%s\"", i > 0 ? ", " : "", fsdp2->layers[unit->layers[i]]);
+    const char *comma = "";
+    for (struct weft_fsdp2_module module = {0}; weft_fsdp2_next_module(fsdp2, unit, &module);
+         comma = ", ")
+        weft_text_addf(out, "%s\"%.*s\"", comma, (int)module.length, module.name);
     weft_text_addf(out, "], %s, %s, %s, %s, ", python_bool(unit->reshards),
                    python_bool(unit->unshards), python_bool(unit->policy == WEFT_POLICY_DP),
                    python_bool(unit->ends_late));

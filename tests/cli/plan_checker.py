@@ -63,7 +63,11 @@ def show(pair):
 
 
 def hash_of_problem(problem):
-    return show(murmur(json.dumps(problem, ensure_ascii=False).encode()))
+    """Names of layers and modules change no plan."""
+    decisions = [{key: value for key, value in decision.items() if key not in ("layers", "tied_layers")}
+                 for decision in problem["decisions"]]
+    unnamed = {key: decisions if key == "decisions" else value for key, value in problem.items() if key != "modules"}
+    return show(murmur(json.dumps(unnamed, ensure_ascii=False).encode()))
 
 
 def hash_of_decisions(plan, problem):

@@ -6,15 +6,40 @@
 
 enum { MOST = 64 };
 
+static int32_t find_listed(const char *const *layers, const char *name, size_t length)
+{
+    for (int32_t l = 0; layers[l]; l++)
+        if (strlen(layers[l]) == length && strncmp(layers[l], name, length) == 0) return l;
+    return -1;
+}
+
+/* The layers of a unit that the test writes as "a", "a+b" or "a+..+b"; otherwise of a shared
+ * tensor. */
+static struct weft_unit_layers listed_layers(const char *const *layers, const char *name)
+{
+    static int32_t shared[1];
+    const char *plus = strchr(name, '+'), *last = plus == NULL ? name : strrchr(name, '+') + 1;
+    const struct weft_unit_layers of = {
+        .first = find_listed(layers, name, plus == NULL ? strlen(name) : (size_t)(plus - name)),
+        .last = find_listed(layers, last, strlen(last))};
+    if (find_listed(layers, name, strlen(name)) >= 0)
+        return (struct weft_unit_layers){.first = find_listed(layers, name, strlen(name)),
+                                         .last = find_listed(layers, name, strlen(name))};
+    return of.first >= 0 ? of : (struct weft_unit_layers){.n_tied = 1, .tied = shared};
+}
+
 /* Layers and units, each list ending with NULL; forwards in micro-steps 1 and 2. */
 static void expect_names(const char *const *layers, const char *const *units, const char *text)
 {
     struct weft_slot slots[2 * MOST];
     struct weft_problem_decision decisions[MOST] = {{0}};
+    struct weft_unit_layers unit_layers[MOST];
     char names[2 * MOST][40];
     const char *slot_names[2 * MOST];
-    struct weft_problem problem = {
-        .slots = slots, .slot_names = slot_names, .decisions = decisions};
+    struct weft_problem problem = {.slots = slots,
+                                   .slot_names = slot_names,
+                                   .decisions = decisions,
+                                   .names.unit_layers = unit_layers};
     struct weft_text out;
     for (int32_t micro = 0; micro < 2; micro++) {
         for (int32_t l = 0; layers[l]; l++) {
@@ -28,6 +53,9 @@ static void expect_names(const char *const *layers, const char *const *units, co
         const char *name = units[problem.n_decisions];
         decisions[problem.n_decisions].name = name;
         decisions[problem.n_decisions].is_of_layer = strncmp(name, "saved:", 6) == 0;
+        unit_layers[problem.n_decisions] = listed_layers(layers, name);
+        if (decisions[problem.n_decisions].is_of_layer)
+            decisions[problem.n_decisions].layer = find_listed(layers, name + 6, strlen(name + 6));
     }
     weft_text_init(&out);
     weft_problem_show_names(&problem, 0, problem.n_decisions - 1, &out);

@@ -165,6 +165,19 @@ Test(certificate, a_branch_is_left_as_it_was_found)
     cr_assert_eq(proven_ns, 6550 - 700 + 200, "%lld", (long long)proven_ns);
 }
 
+/* Layers and modules are for other runtimes. */
+Test(certificate, names_change_no_hash)
+{
+    static struct weft_unit_layers layers[2] = {{.last = 1}, {.first = 1, .last = 1}};
+    static const char *modules[] = {"model.layers.0"};
+    struct weft_problem problem = small_problem();
+    const struct weft_hash before = weft_problem_hash(&problem);
+    problem.names = (struct weft_problem_names){layers, 1, modules};
+    cr_assert(weft_hash_equal(before, weft_problem_hash(&problem)));
+    problem.ranks++;
+    cr_assert(!weft_hash_equal(before, weft_problem_hash(&problem)));
+}
+
 /* Every dp costs 200 more: of plans with at least one, a price of 200 a dp proves that, whichever
  * unit has it. */
 Test(certificate, a_tree_divides_by_counts)

@@ -42,11 +42,13 @@ Test(explain_blocks, says_nothing_that_it_does_not_know)
     expect_explain_blocks((struct weft_problem_blocks){0}, "");
 }
 
-Test(explain_blocks, knows_fused_units_by_their_names)
+Test(explain_blocks, knows_fused_units_by_their_layers)
 {
     struct weft_problem problem = small_problem();
     problem.blocks = (struct weft_problem_blocks){.least_bytes = 1, .fused = 1};
-    problem.decisions[0].name = "a+b";
+    static struct weft_unit_layers unit_layers[2] = {{.first = 0, .last = 1},
+                                                     {.first = 1, .last = 1}};
+    problem.names.unit_layers = unit_layers;
     problem.items[A_GATHER].item.n_blocks = problem.items[A_REDUCE].item.n_blocks = 2;
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;

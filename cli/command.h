@@ -62,6 +62,7 @@ struct weft_cli {
     const char *profile;       /* --profile, as given */
     const char *model;         /* --model, as given */
     const char *cluster;       /* --cluster, as given */
+    const char *clusters;      /* --clusters FILE,FILE, of best */
     const char *hf;            /* --hf: the model of a config that Weft makes */
     const char *plan;          /* --plan */
     const char *start;         /* --start, a plan file */

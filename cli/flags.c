@@ -116,6 +116,8 @@ const struct weft_flag weft_flags[] = {
      "a grid of one planner: number of limits of the host's memory, each with all memory limits"},
     {"--host-limits", NULL, WEFT_FLAG_TEXT, false, AT(host_limits), NULL, "A,B",
      "the same with these limits of the host's memory"},
+    {"--clusters", NULL, WEFT_FLAG_TEXT, false, AT(clusters), NULL, "FILE,FILE",
+     "plan on each of these clusters, which have prices, and compare costs"},
     {"--jobs", "-j", WEFT_FLAG_TEXT, false, AT(jobs), NULL, "N",
      "processes at a time; the default is the number of cores"},
     {"--csv", NULL, WEFT_FLAG_TEXT, false, AT(csv), NULL, "FILE",

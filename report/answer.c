@@ -70,6 +70,12 @@ void weft_answer_integer(struct weft_answer *answer, const char *key, int64_t in
         part->fact = (struct weft_answer_cell){.kind = WEFT_CELL_INTEGER, .integer = integer};
 }
 
+void weft_answer_real(struct weft_answer *answer, const char *key, double real)
+{
+    struct weft_answer_part *part = add_part(answer, key);
+    if (part != NULL) part->fact = (struct weft_answer_cell){.kind = WEFT_CELL_REAL, .real = real};
+}
+
 struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
                                     const struct weft_column *columns, int32_t n_columns)
 {

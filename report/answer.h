@@ -22,6 +22,7 @@ enum weft_figure {
     WEFT_FIGURE_INTEGER, /* as it is */
     WEFT_FIGURE_BYTES,   /* "1.50 GiB" */
     WEFT_FIGURE_NS,      /* "12.3 ms" */
+    WEFT_FIGURE_REAL,    /* "12.34" */
     WEFT_FIGURE_SHORT,   /* "12.3k" */
     WEFT_FIGURE_PERCENT, /* of a share, "1.25 %" */
     WEFT_FIGURE_PERMIL,  /* of a share, "1.250 %" */
@@ -87,6 +88,7 @@ void weft_answer_say(struct weft_answer *answer, const char *key, const char *fo
 /* Adds facts that only data has. */
 void weft_answer_word(struct weft_answer *answer, const char *key, const char *word);
 void weft_answer_integer(struct weft_answer *answer, const char *key, int64_t integer);
+void weft_answer_real(struct weft_answer *answer, const char *key, double real);
 
 /* Adds a table with a copy of the columns. NULL without memory; the functions below accept that. */
 struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,

@@ -40,6 +40,9 @@ static void add_value(struct weft_table *table, enum weft_figure figure,
     case WEFT_FIGURE_NS:
         weft_units_show_ns(integer, text);
         break;
+    case WEFT_FIGURE_REAL:
+        snprintf(text, sizeof text, "%.2f", cell->real);
+        break;
     case WEFT_FIGURE_SHORT:
         weft_answer_count(cell->real, text);
         break;

@@ -39,6 +39,7 @@ struct weft_cluster {
     bool bind;           /* each local rank keeps to its share of the cores */
     int64_t timeout_ns;  /* longest wait for a rank; 0: left out, see weft_cluster_timeout_ns */
     const char *profile; /* path, resolved against the config's directory; NULL: analytic */
+    double price;        /* of an hour of all ranks, in any currency; 0: not given */
     struct weft_host_spec host;
     struct weft_disk_spec disk;
 };

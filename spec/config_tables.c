@@ -129,6 +129,8 @@ static const struct weft_field cluster_fields[] = {
      NULL, "0: all in one node"},
     {"memory_limit", WEFT_FIELD_BYTES, AT(weft_cluster, memory_limit_bytes), "null", 1, LARGE, NULL,
      NULL, "memory of one rank, everything included; left out: no limit"},
+    {"price", WEFT_FIELD_NUMBER, AT(weft_cluster, price), "0", 0, 1e9, NULL, NULL,
+     "of an hour of all ranks, in any currency, for `weft best --clusters`; 0: not known"},
     {"page", WEFT_FIELD_BYTES, AT(weft_cluster, page_bytes), "null", 4096, 2097152, NULL, NULL,
      "allocation unit of memory, a power of two from 4KiB to 2MiB; left out: the largest that is "
      "at most 1/65536 of the least arena, on a GPU 2MiB"},

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "cli/study/crew.h"
+#include "cli/study/rent.h"
 #include "cli/study/sweep.h"
 #include "cli/study/winner.h"
 #include "cli/terminal.h"
@@ -373,6 +374,7 @@ static enum weft_status run_best(const struct weft_cli *given, struct weft_error
     struct weft_error why = {0};
     WEFT_TRY(weft_cli_make_config(given, &line, err));
     if (line.output != NULL && strcmp(line.output, "-") == 0) line.output = NULL;
+    if (line.clusters != NULL) return weft_rent_run(&line, err);
     choice = (struct choice){.cli = &line, .profile_fd = -1};
     weft_text_init(&choice.measured);
     for (int i = 0; i < MOST_ROWS; i++)
@@ -412,8 +414,14 @@ const struct weft_command weft_command_best = {
         "Without a CONFIG, --hf config.json or --model NAME is the model, on --cluster NAME.\n"
         "-o DIR writes the best plan with its config, and with --for fsdp2 its export. Rows are\n"
         "kept in DIR.sweep until then, so that the same command goes on after a stop.\n"
+        "--clusters FILE,FILE plans a step of one batch on each cluster. Each has a \"price\", of "
+        "an\n"
+        "hour of all its ranks. Rows have the cost and the hours of a billion tokens, and the "
+        "least\n"
+        "cost of any plan, by the bound of the plan.\n"
         "Exit 78 if no row has a plan.",
-    .flags = "--set --model --cluster --hf --layers --ranks --seed --profile --memory-limit --for "
+    .flags = "--set --model --cluster --clusters --hf --layers --ranks --seed --profile "
+             "--memory-limit --for "
              "--work-limit --time-limit --gap --jobs",
     .least_operands = 0,
     .most_operands = 1,

@@ -89,6 +89,19 @@ def no_line_of_any_verb_wraps_on_a_terminal(weft):
 
 
 @case
+def twenty_columns_show_every_column_of_an_answer(weft):
+    prepare(weft)
+    for code, *arguments in ((0, "best", "run.json"), (0, "plan", "run.json"), (0, "init", "--list"),
+                             (78, "plan", "run.json", "--memory-limit", "1MiB")):
+        got, screen = show(weft, *arguments, "-q", columns=20, rows=10)
+        assert got == code, (arguments, got, screen.text)
+        wrapped = [line for line in screen.wrapped if line not in long_words("\n".join(screen.wrapped), 20)]
+        assert not wrapped, (arguments, wrapped)
+        heads = {"best": ("policy", "recompute", "tokens/s", "memory", "gap")}.get(arguments[0], ())
+        assert all(head in screen.text for head in heads), (arguments, screen.text)
+
+
+@case
 def elsewhere_no_report_is_wider_than_80_columns(weft):
     prepare(weft)
     for code, *arguments in VERBS:

@@ -101,7 +101,10 @@ static bool try_change(struct refusal *refusal, int64_t limit_bytes)
     struct weft_text missing;
     bool fits = false;
     weft_text_init(&missing);
-    if (weft_place_open(refusal->cli, &change->place, &session, &ignored) == WEFT_OK &&
+    const enum weft_status opened =
+        weft_place_open(refusal->cli, &change->place, &session, &ignored);
+    session.watch = NULL; /* no progress of its own */
+    if (opened == WEFT_OK &&
         weft_session_stage_for_memory(&session, &missing, &ignored) == WEFT_OK) {
         change->needs_bytes = find_least(&session);
         fits = change->needs_bytes <= limit_bytes && draft_plan(&session, change);

@@ -273,11 +273,10 @@ static enum weft_status check_decisions(struct checker *checker)
                              checker->where, d, decision->name, decision->elements);
         }
         if (decision->frozen_elements < 0 || decision->frozen_elements > decision->elements) {
-            return weft_fail(checker->err, WEFT_E_DATA,
-                             "%s: decisions[%d] (%s): frozen_elements is %" PRId64
-                             "; the unit has %" PRId64,
-                             checker->where, d, decision->name, decision->frozen_elements,
-                             decision->elements);
+            return weft_fail(
+                checker->err, WEFT_E_DATA,
+                "%s: decisions[%d] (%s): frozen_elements is %" PRId64 "; the unit has %" PRId64,
+                checker->where, d, decision->name, decision->frozen_elements, decision->elements);
         }
         for (int32_t k = 0; k < decision->n_strategies; k++)
             WEFT_TRY(check_strategy(checker, d, k));

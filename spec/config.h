@@ -44,7 +44,6 @@ struct weft_cluster {
     struct weft_disk_spec disk;
 };
 
-/* How PyTorch updates: which temporaries an update holds (memory_model/weigh_flat.c). */
 enum weft_optimizer_loop { WEFT_LOOP_FOREACH, WEFT_LOOP_FUSED, WEFT_LOOP_FOR, WEFT_LOOP_COUNT };
 enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_LAMB, WEFT_OPTIMIZER_COUNT };
 enum weft_cadence {
@@ -92,8 +91,7 @@ struct weft_train {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;
     struct {
-        int type; /* enum weft_optimizer_type */
-        int loop; /* enum weft_optimizer_loop; for plans that PyTorch runs */
+        int type, loop; /* enum weft_optimizer_type, and weft_optimizer_loop of PyTorch */
         double lr, betas[2], eps, weight_decay, momentum;
         bool exempt_vectors; /* tensors of one dimension do not decay */
     } optimizer;

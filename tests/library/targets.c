@@ -383,6 +383,7 @@ static void check_memory(const struct weft_session *session, bool tight)
     for (int32_t s = 0; s < problem->n_slots; s++) {
         const struct weft_slot slot = problem->slots[s];
         r->slot = s;
+        if (slot.kind == WEFT_SLOT_UPDATE) look_at(r, "update", slot.index);
         if (slot.kind == WEFT_SLOT_FILL) launch_list(r);
         if (slot.kind == WEFT_SLOT_FORWARD) replay_forward(r, slot.index);
         if (slot.kind == WEFT_SLOT_BACKWARD) replay_backward(r, slot.index, slot.micro, adds);

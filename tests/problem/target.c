@@ -280,7 +280,7 @@ Test(target, late_reductions)
     drop_made(&made);
 }
 
-/* Of c only an adapter of a quarter is trained. */
+/* An adapter in c, a quarter of its elements, is trained alone. */
 Test(target, frozen_parts_have_no_gradient_and_no_state)
 {
     char begin[sizeof four], text[sizeof four + 64];

@@ -57,7 +57,7 @@ Test(config_override, refuses_keys_that_cannot_be)
         {"train.optimizer.zzzzz=3",
          "--set train.optimizer.zzzzz=3: there is no key \"train.optimizer.zzzzz\"; the keys there "
          "are: type, lr, betas, eps, weight_decay, "
-         "exempt_vectors, momentum"},
+         "exempt_vectors, momentum, loop"},
         {"train.steps.more=3",
          "--set train.steps.more=3: \"train.steps\" is an integer and has no keys"},
         {"model.layers.first.name=a",

@@ -380,19 +380,10 @@ static enum weft_status add_split(const struct weft_machine *machine,
                                   struct weft_watch *watch, struct weft_profile **profile,
                                   struct weft_error *err)
 {
-    struct weft_profile *measured = NULL, *joined = NULL;
+    struct weft_profile *measured = NULL;
     const struct weft_profile *earlier = *profile == NULL ? known : *profile;
     WEFT_TRY(measure_split(machine, config, earlier, contention, rounds, watch, &measured, err));
-    if (*profile == NULL) {
-        *profile = measured;
-        return WEFT_OK;
-    }
-    enum weft_status status = weft_profile_join(*profile, measured, &joined, err);
-    weft_profile_destroy(measured);
-    if (status != WEFT_OK) return status;
-    weft_profile_destroy(*profile);
-    *profile = joined;
-    return WEFT_OK;
+    return weft_profile_add(profile, measured, err);
 }
 
 enum weft_status weft_machine_measure(const struct weft_machine *machine,

@@ -9,8 +9,6 @@
 #include "base/json/json.h"
 #include "base/json/json_keys.h"
 
-enum { MOST_STEPS = 1 << 28 };
-
 /* The numbers of a line that a replay must have too. */
 static const struct number {
     const char *name;
@@ -30,17 +28,16 @@ static double *number_of(const struct weft_recorded_step *step, int i)
 }
 
 /* Reads a line of a step; false for other lines. */
-static bool read_line(const char *line, size_t length, int64_t *step,
-                      struct weft_recorded_step *out)
+static bool read_line(const char *line, size_t length, struct weft_recorded_step *out)
 {
     struct weft_json *document = NULL;
     const char *kind = NULL;
     if (weft_json_parse(line, length, "metrics", &document, NULL) != WEFT_OK) return false;
     const struct weft_json_value *root = weft_json_root(document);
-    bool is_step =
-        weft_json_string(weft_json_member(root, "kind"), &kind) && strcmp(kind, "step") == 0 &&
-        weft_json_integer(weft_json_member(root, "step"), step) && *step > 0 && *step < MOST_STEPS;
-    *out = (struct weft_recorded_step){.known = is_step};
+    *out = (struct weft_recorded_step){0};
+    bool is_step = weft_json_string(weft_json_member(root, "kind"), &kind) &&
+                   strcmp(kind, "step") == 0 &&
+                   weft_json_integer(weft_json_member(root, "step"), &out->step) && out->step > 0;
     for (int i = 0; i < N_NUMBERS; i++)
         if (!weft_json_number(weft_json_member(root, numbers[i].name), number_of(out, i)))
             *number_of(out, i) = NAN;
@@ -51,36 +48,73 @@ static bool read_line(const char *line, size_t length, int64_t *step,
     return is_step;
 }
 
-/* Makes room up to `step`, and returns its record; NULL without memory. */
-static struct weft_recorded_step *reach_step(struct weft_recorded *to, int64_t step)
+/* Makes room for one more record; NULL without memory. */
+static struct weft_recorded_step *add_record(struct weft_recorded *to, int64_t *room)
 {
-    if (to->n == 0) to->first = step;
-    if (step < to->first) return NULL;
-    const int64_t n = step - to->first + 1;
-    if (n > to->n) {
-        struct weft_recorded_step *steps = realloc(to->steps, (size_t)n * sizeof *steps);
+    if (to->n == *room) {
+        const int64_t more = *room > 0 ? 2 * *room : 64;
+        struct weft_recorded_step *steps = realloc(to->steps, (size_t)more * sizeof *steps);
         if (steps == NULL) return NULL;
-        memset(steps + to->n, 0, (size_t)(n - to->n) * sizeof *steps);
         to->steps = steps;
-        to->n = n;
+        *room = more;
     }
-    return &to->steps[step - to->first];
+    return &to->steps[to->n++];
 }
 
+/* The number of records before the first one of `step` or later. */
+static int64_t count_before(const struct weft_recorded *recorded, int64_t step)
+{
+    int64_t low = 0, high = recorded->n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (recorded->steps[middle].step < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int compare_records(const void *a, const void *b)
+{
+    const struct weft_recorded_step *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Orders the records by step, and keeps the last one of each. */
+static void order_records(struct weft_recorded *recorded)
+{
+    struct weft_recorded_step *const steps = recorded->steps;
+    int64_t n = 0;
+    if (recorded->n == 0) return;
+    qsort(steps, (size_t)recorded->n, sizeof *steps, compare_records);
+    for (int64_t i = 0; i < recorded->n; i++) {
+        if (n > 0 && steps[n - 1].step == steps[i].step) n--;
+        steps[n++] = steps[i];
+    }
+    recorded->n = n;
+    recorded->first = steps[0].step;
+    recorded->last = steps[n - 1].step;
+}
+
+/* Memory follows the lines of the file, never a step number in one of them. */
 static enum weft_status read_lines(const char *bytes, size_t length, struct weft_recorded *to,
                                    struct weft_error *err)
 {
     const char *at = bytes, *last = bytes + length, *end;
+    int64_t room = 0;
     while (at < last && (end = memchr(at, '\n', (size_t)(last - at))) != NULL) {
         struct weft_recorded_step line;
-        int64_t step = 0;
-        if (read_line(at, (size_t)(end - at), &step, &line) && (to->n == 0 || step >= to->first)) {
-            struct weft_recorded_step *slot = reach_step(to, step);
-            if (slot == NULL) return weft_fail_memory(err, "the recorded steps");
-            *slot = line;
+        if (read_line(at, (size_t)(end - at), &line)) {
+            line.place = to->n;
+            struct weft_recorded_step *record = add_record(to, &room);
+            if (record == NULL) return weft_fail_memory(err, "the recorded steps");
+            *record = line;
         }
         at = end + 1;
     }
+    order_records(to);
     return WEFT_OK;
 }
 
@@ -107,8 +141,16 @@ enum weft_status weft_recorded_read(const char *path, struct weft_recorded *out,
 const struct weft_recorded_step *weft_recorded_find(const struct weft_recorded *recorded,
                                                     int64_t step)
 {
-    const int64_t at = step - recorded->first;
-    return at >= 0 && at < recorded->n && recorded->steps[at].known ? &recorded->steps[at] : NULL;
+    const int64_t at = count_before(recorded, step);
+    return at < recorded->n && recorded->steps[at].step == step ? &recorded->steps[at] : NULL;
+}
+
+static void add_number(struct weft_text *out, double number)
+{
+    if (isnan(number))
+        weft_text_add(out, "null");
+    else
+        weft_text_addf(out, "%.17g", number);
 }
 
 int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
@@ -117,9 +159,11 @@ int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
     int32_t n = 0;
     for (int i = 0; i < N_NUMBERS; i++) {
         const double a = *number_of(recorded, i), b = *number_of(replayed, i);
-        if (a == b || isnan(a) || isnan(b)) continue;
-        weft_text_addf(out, "%s%s %.17g, replayed %.17g", n++ > 0 ? ", " : "", numbers[i].name, a,
-                       b);
+        if (a == b || (isnan(a) && isnan(b))) continue;
+        weft_text_addf(out, "%s%s ", n++ > 0 ? ", " : "", numbers[i].name);
+        add_number(out, a);
+        weft_text_add(out, ", replayed ");
+        add_number(out, b);
     }
     const struct weft_hash none = {0};
     if (!weft_hash_equal(recorded->parameters, replayed->parameters) &&

@@ -10,14 +10,16 @@
 #include "base/text.h"
 
 struct weft_recorded_step {
-    bool known; /* false: the file has no whole line of this step */
-    double loss, norm, clip, lr, loss_scale;
-    struct weft_hash parameters; /* before the step; zero: not recorded */
+    int64_t step;
+    int64_t place; /* of its line, among the file's lines of steps */
+    double loss, norm, clip, lr, loss_scale; /* NAN: null, or not recorded */
+    struct weft_hash parameters;             /* before the step; zero: not recorded */
 };
 
 struct weft_recorded {
-    struct weft_recorded_step *steps; /* [n], owned */
-    int64_t first, n;                 /* the first step, and the number of steps up to the last */
+    struct weft_recorded_step *steps; /* [n], ascending; owned */
+    int64_t n;
+    int64_t first, last; /* steps of the first and of the last record */
 };
 
 /* Reads the lines of steps of a file like RUN/metrics.jsonl.
@@ -31,7 +33,8 @@ const struct weft_recorded_step *weft_recorded_find(const struct weft_recorded *
                                                     int64_t step);
 
 /* Appends "loss 5.25, replayed 5.5" for each number that differs, separated by commas. Returns how
- * many differ. Numbers that one of them lacks are not compared. */
+ * many differ. A number that is null or missing on one side alone differs. A hash that one side
+ * lacks is not compared. */
 int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
                               const struct weft_recorded_step *replayed, struct weft_text *out);
 

@@ -311,18 +311,9 @@ static enum weft_status add_split(const struct weft_config *config, int64_t micr
                                   bool contention, struct weft_watch *watch,
                                   struct weft_profile **profile, struct weft_error *err)
 {
-    struct weft_profile *measured = NULL, *joined = NULL;
+    struct weft_profile *measured = NULL;
     WEFT_TRY(profile_split(config, micro_batch, contention, *profile, watch, &measured, err));
-    if (*profile == NULL) {
-        *profile = measured;
-        return WEFT_OK;
-    }
-    enum weft_status status = weft_profile_join(*profile, measured, &joined, err);
-    weft_profile_destroy(measured);
-    if (status != WEFT_OK) return status;
-    weft_profile_destroy(*profile);
-    *profile = joined;
-    return WEFT_OK;
+    return weft_profile_add(profile, measured, err);
 }
 
 enum weft_status weft_job_profile(const struct weft_config *config, bool contention,

@@ -195,8 +195,13 @@ static enum weft_status read_config(struct weft_replay *r, struct weft_error *er
     WEFT_TRY(check_overrides(cli, err));
     WEFT_TRY(read_order(r, &split, err));
     WEFT_TRY(weft_config_load(&input, &own, err));
-    const int64_t own_ranks = own->cluster.ranks;
+    const int64_t own_ranks = own->cluster.ranks, steps = own->train.steps;
     weft_config_destroy(own);
+    if (r->recorded.last > steps)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s/metrics.jsonl: has a line of step %lld, and the run's train.steps is "
+                         "%lld: remove that line, if the file was damaged",
+                         r->run, (long long)r->recorded.last, (long long)steps);
     WEFT_TRY(weft_cli_read_config(cli, r->from.config, &r->session, err));
     struct weft_config *config = r->session.config;
     WEFT_TRY(keep_order(r, &split, config, own_ranks, err));

@@ -100,7 +100,7 @@ static void add_part(struct audit *audit, int64_t from, int64_t last)
 static enum weft_status cut_parts(struct audit *audit, struct weft_error *err)
 {
     const struct weft_replay *r = &audit->replay;
-    const int64_t last = r->recorded.first + r->recorded.n - 1;
+    const int64_t last = r->recorded.last;
     audit->parts = calloc((size_t)r->n_kept + 1, sizeof *audit->parts);
     if (audit->parts == NULL) return weft_fail_memory(err, "the parts of a run");
     /* A run that began with another run's checkpoint has no first parameters of its own. */
@@ -131,6 +131,12 @@ static void draw_parts(struct audit *audit)
         audit->parts[p].drawn = true;
         audit->replayed += audit->parts[p].steps.last - audit->parts[p].steps.from;
     }
+}
+
+/* Steps of the run, with those that have no line. */
+static int64_t count_recorded(const struct audit *audit)
+{
+    return audit->replay.recorded.last - audit->replay.recorded.first + 1;
 }
 
 static bool has_hashes(const struct audit *audit)
@@ -225,11 +231,11 @@ static void put_json(const struct audit *audit, struct weft_text *out)
     weft_json_put_integer(&writer, "seed", audit->seed);
     weft_json_put_integer(&writer, "ranks", audit->replay.session.config->cluster.ranks);
     weft_json_put_string(&writer, "planner", audit->replay.session.plan->planner);
-    weft_json_put_integer(&writer, "steps", audit->replay.recorded.n);
+    weft_json_put_integer(&writer, "steps", count_recorded(audit));
     weft_json_put_integer(&writer, "replayed", audit->replayed);
     weft_json_put_integer(&writer, "missing", count_missing(audit));
     weft_json_put_number(&writer, "chance",
-                         (double)audit->replayed / (double)audit->replay.recorded.n);
+                         (double)audit->replayed / (double)count_recorded(audit));
     weft_json_key(&writer, "parts");
     weft_json_begin_array(&writer);
     for (int32_t p = 0; p < audit->n; p++)
@@ -271,7 +277,7 @@ static void put_text(const struct audit *audit, struct weft_text *out)
                    "chance    %.1f %%: so likely is a single wrong step among these %lld replayed "
                    "of %lld (--draw %" PRId64 ")\n",
                    100 * (double)audit->replayed / (double)audit->replay.recorded.n,
-                   (long long)audit->replayed, (long long)audit->replay.recorded.n, audit->seed);
+                   (long long)audit->replayed, (long long)count_recorded(audit), audit->seed);
 }
 
 static enum weft_status judge_audit(const struct audit *audit, struct weft_error *err)
@@ -280,10 +286,9 @@ static enum weft_status judge_audit(const struct audit *audit, struct weft_error
     const char *run = audit->replay.run;
     if (other != NULL)
         return weft_fail(err, WEFT_E_NUMERIC,
-                         "%s: step %lld has other bits when replayed: %s. `weft replay` repeats it "
-                         "on other hardware, to tell which computed wrongly",
-                         run, (long long)other->outcome.differs,
-                         weft_text_chars(&other->outcome.how));
+                         "%s: step %lld has other bits when replayed. `weft replay` repeats it on "
+                         "other hardware, to tell which computed wrongly",
+                         run, (long long)other->outcome.differs);
     if (audit->chain.broken > 0)
         return weft_fail(err, WEFT_E_NUMERIC,
                          "%s: step-%lld follows another manifest than the one that is there: a "

@@ -53,6 +53,10 @@ void weft_exec_set_moments_began(struct weft_exec *exec, int64_t step);
 WEFT_MUST_USE enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash *out,
                                                      struct weft_error *err);
 
+/* Whether steps can hash the parameters (train.fingerprint.every): not with updates on the host of
+ * a GPU. */
+bool weft_exec_can_hash(const struct weft_exec *exec);
+
 /* Collective; call it after settle. The loss of one micro-batch, summed over this rank's rows. The
  * next step is not affected. */
 WEFT_MUST_USE enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,

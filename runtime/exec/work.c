@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "runtime/exec/exec.h"
 #include "runtime/exec/host_update.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
@@ -76,7 +77,7 @@ void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream)
 
 /* A GPU's writes copy host memory when they are issued, before an update on the host has ended. So
  * a hash would lack its parameters, and a replay would blame a right step. */
-static bool can_hash(const struct weft_exec *exec)
+bool weft_exec_can_hash(const struct weft_exec *exec)
 {
     return exec->updater == NULL || exec->options.config->cluster.device.type != WEFT_DEVICE_CUDA;
 }
@@ -85,7 +86,7 @@ void weft_exec_push_hashes(struct weft_exec *exec, int64_t updated)
 {
     static const struct weft_range words = {0, EXEC_HASH_WORDS * sizeof(uint64_t)};
     const int64_t every = exec->options.config->train.fingerprint_every;
-    exec->hashes = every > 0 && updated > 0 && updated % every == 0 && can_hash(exec);
+    exec->hashes = every > 0 && updated > 0 && updated % every == 0 && weft_exec_can_hash(exec);
     if (!exec->hashed) return;
     exec->hashed = false;
     weft_exec_updater_forget(exec->updater);

@@ -216,6 +216,10 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
         .watch = o->watch,
     };
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
+    if (run->rank == 0 && run->train->fingerprint_every > 0 && !weft_exec_can_hash(run->exec))
+        weft_log(WEFT_LOG_WARNING,
+                 "train.fingerprint.every: the plan updates on the host of a GPU, so no hash of "
+                 "the parameters is recorded: keep the update on the device (plan.offload.update)");
     if (o->on_exec != NULL) o->on_exec(o->context, run->exec);
     WEFT_TRY(weft_saving_begin(run->saving, run->exec, err));
     run->result.origin = *weft_saving_origin(run->saving);

@@ -579,9 +579,9 @@ static bool join_bases(struct weft_pool *pool, const struct weft_profile *first,
     return true;
 }
 
-enum weft_status weft_profile_join(const struct weft_profile *first,
-                                   const struct weft_profile *second, struct weft_profile **out,
-                                   struct weft_error *err)
+static enum weft_status join_profiles(const struct weft_profile *first,
+                                      const struct weft_profile *second,
+                                      struct weft_profile **out, struct weft_error *err)
 {
     struct weft_profile joined = *first;
     struct weft_pool pool = {0};
@@ -601,4 +601,20 @@ enum weft_status weft_profile_join(const struct weft_profile *first,
         ok ? copy_profile(&joined, out, err) : weft_fail_memory(err, "a profile");
     weft_pool_finish(&pool);
     return status;
+}
+
+enum weft_status weft_profile_add(struct weft_profile **profile, struct weft_profile *measured,
+                                  struct weft_error *err)
+{
+    struct weft_profile *joined = NULL;
+    if (*profile == NULL) {
+        *profile = measured;
+        return WEFT_OK;
+    }
+    const enum weft_status status = join_profiles(*profile, measured, &joined, err);
+    weft_profile_destroy(measured);
+    if (status != WEFT_OK) return status;
+    weft_profile_destroy(*profile);
+    *profile = joined;
+    return WEFT_OK;
 }

@@ -156,12 +156,12 @@ WEFT_MUST_USE enum weft_status weft_profile_of_split(const struct weft_profile *
                                                      int64_t micro_batch, struct weft_profile **out,
                                                      struct weft_error *err);
 
-/* Joins two measurements of the same machine with different micro-batches: the times of both, the
- * choices of both, the bases of both, of which the larger one is base_bytes, and otherwise the
- * first one's parts. */
-WEFT_MUST_USE enum weft_status weft_profile_join(const struct weft_profile *first,
-                                                 const struct weft_profile *second,
-                                                 struct weft_profile **out, struct weft_error *err);
+/* Joins *profile with a measurement of the same machine with another micro-batch: the times, the
+ * choices and the bases of both, the larger base_bytes, and otherwise the parts of *profile, which
+ * is NULL before the first measurement. It owns `measured`. After a failure *profile stays. */
+WEFT_MUST_USE enum weft_status weft_profile_add(struct weft_profile **profile,
+                                                struct weft_profile *measured,
+                                                struct weft_error *err);
 void weft_profile_destroy(struct weft_profile *profile);
 
 /* Times by key; NULL: none. */

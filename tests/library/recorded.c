@@ -1,0 +1,74 @@
+#include "library/recorded.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static struct weft_recorded must_read(const char *text)
+{
+    char path[] = "/tmp/weft-recorded-XXXXXX";
+    struct weft_recorded recorded = {0};
+    struct weft_error err = {0};
+    const int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    cr_assert_eq(weft_recorded_read(path, &recorded, &err), WEFT_OK, "%s", err.text);
+    unlink(path);
+    return recorded;
+}
+
+#define LINE(step, loss, norm)                                                                     \
+    "{\"kind\": \"step\", \"step\": " step ", \"loss\": " loss norm                                \
+    ", \"clip\": 1, \"lr\": 0.5, \"loss_scale\": 1}\n"
+
+/* One line of a far step asks for no memory of the steps before it. */
+Test(recorded, memory_follows_the_lines)
+{
+    struct weft_recorded recorded =
+        must_read(LINE("3", "1.5", "") LINE("1099511627776", "2.5", "") "{\"kind\": \"st\n");
+    cr_assert_eq(recorded.n, 2);
+    cr_assert_eq(recorded.first, 3);
+    cr_assert_eq(recorded.last, INT64_C(1099511627776));
+    cr_assert_eq(weft_recorded_find(&recorded, 3)->loss, 1.5);
+    cr_assert_null(weft_recorded_find(&recorded, 4));
+    cr_assert_eq(weft_recorded_find(&recorded, recorded.last)->loss, 2.5);
+    free(recorded.steps);
+}
+
+Test(recorded, the_later_line_of_a_step_counts_in_any_order)
+{
+    struct weft_recorded recorded =
+        must_read(LINE("3", "1", "") LINE("5", "2", "") LINE("4", "3", "") LINE("3", "4", ""));
+    cr_assert_eq(recorded.n, 3);
+    cr_assert_eq(weft_recorded_find(&recorded, 3)->loss, 4);
+    cr_assert_eq(weft_recorded_find(&recorded, 4)->loss, 3);
+    cr_assert_eq(weft_recorded_find(&recorded, 5)->loss, 2);
+    free(recorded.steps);
+}
+
+static void check_how(const char *a, const char *b, const char *how)
+{
+    struct weft_recorded x = must_read(a), y = must_read(b);
+    struct weft_text text;
+    weft_text_init(&text);
+    cr_assert_eq(weft_recorded_compare(x.steps, y.steps, &text), how[0] != '\0');
+    cr_assert_str_eq(weft_text_chars(&text), how);
+    weft_text_finish(&text);
+    free(x.steps);
+    free(y.steps);
+}
+
+Test(recorded, a_lost_number_differs)
+{
+    check_how(LINE("3", "1.5", ""), LINE("3", "1.5", ""), "");
+    check_how(LINE("3", "1.5", ", \"norm\": 2"), LINE("3", "1.5", ", \"norm\": 2"), "");
+    check_how(LINE("3", "null", ""), LINE("3", "1.5", ""), "loss null, replayed 1.5");
+    check_how(LINE("3", "1.5", ", \"norm\": null"), LINE("3", "1.5", ", \"norm\": 2"),
+              "norm null, replayed 2");
+    check_how(LINE("3", "1.5", ""), LINE("3", "1.5", ", \"norm\": 2"), "norm null, replayed 2");
+    check_how(LINE("3", "1.5", ", \"norm\": 2"), LINE("3", "1.5", ""), "norm 2, replayed null");
+}

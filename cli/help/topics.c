@@ -112,6 +112,10 @@ static void list_environment(add_fn *add, struct weft_text *out)
          "Way to compute attention in 16 bits on a GPU: own, cudnn, or auto, the faster by "
          "measurement. Without it, a run goes on in the way of the checkpoint that it resumes, or "
          "of its profile. Another way gives other bits."},
+        {"WEFT_KERNELS",
+         "Highest instructions of Weft's own kernels on a CPU: plain, avx2 or avx512. Without it, "
+         "the highest of the CPU. They change no bit but those of attention in f32, and none with "
+         "WEFT_GEMM=plain."},
         {"NO_COLOR", "Set and not empty: no colour in messages."},
         {"RANK, WORLD_SIZE, LOCAL_RANK",
          "Set for each rank that is started; with more than one rank of another launcher (srun's "

@@ -134,6 +134,7 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
     weft_json_bool(weft_json_member(root, "virtual_clock"), &rank->job.virtual_clock);
     weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
     weft_json_bool(weft_json_member(root, "contention"), &rank->job.contention);
+    weft_json_string(weft_json_member(root, "replay_bits"), &rank->job.replay_bits);
     weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
@@ -375,6 +376,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .resume = rank->job.resume,
         .from = rank->job.from,
         .replay_to = rank->job.replay_to,
+        .replay_bits = rank->job.replay_bits,
         .watch = &rank->watch.watch,
         .context = rank,
         .stop = &stop_requested,

@@ -264,6 +264,25 @@ static enum weft_status run_job(const struct weft_job *job, struct weft_replay_o
     return status;
 }
 
+/* What the bits of the segment's steps depend on: kept by the first checkpoint after its start,
+ * which the same machine saved, or otherwise by the one at its start. NULL: not known. */
+static enum weft_status find_bits(const struct weft_replay *r, int64_t from, char **out,
+                                  struct weft_error *err)
+{
+    struct weft_checkpoint *checkpoint = NULL;
+    int32_t i = 0;
+    while (i < r->n_kept && r->kept[i] <= from)
+        i++;
+    if (i == r->n_kept) i--;
+    if (i < 0) return WEFT_OK;
+    WEFT_TRY(weft_replay_kept(r, r->kept[i], &checkpoint, err));
+    const char *bits = checkpoint->manifest->bits;
+    *out = bits == NULL ? NULL : strdup(bits);
+    const bool failed = bits != NULL && *out == NULL;
+    weft_checkpoint_close(checkpoint);
+    return failed ? weft_fail_memory(err, "a manifest's bits") : WEFT_OK;
+}
+
 /* The lines of steps go to a memory file that rank 0 inherits. */
 static enum weft_status run_steps(const struct weft_replay *r,
                                   const struct weft_replay_segment *segment,
@@ -271,11 +290,14 @@ static enum weft_status run_steps(const struct weft_replay *r,
                                   struct weft_error *err)
 {
     struct weft_text path;
-    char metrics[64];
+    char metrics[64], *bits = NULL;
+    WEFT_TRY(find_bits(r, segment->from, &bits, err));
     const int fd = memfd_create("weft-replay", 0);
-    if (fd < 0)
+    if (fd < 0) {
+        free(bits);
         return weft_fail(err, WEFT_E_SYSTEM, "a memory file for the steps cannot be made: %s",
                          strerror(errno));
+    }
     snprintf(metrics, sizeof metrics, "/proc/self/fd/%d", fd);
     weft_text_init(&path);
     if (segment->from > 0) weft_checkpoint_path(r->checkpoints, segment->from, &path);
@@ -291,6 +313,7 @@ static enum weft_status run_steps(const struct weft_replay *r,
         .from = segment->from == 0 && r->origin[0] != '\0' ? r->origin : NULL,
         .kept_fd = fd,
         .replay_to = segment->last,
+        .replay_bits = bits,
         .watch = r->cli->watch,
         .stop = &replay_stop,
     };
@@ -298,6 +321,7 @@ static enum weft_status run_steps(const struct weft_replay *r,
         weft_text_ok(&path) ? run_job(&job, out, again, err) : weft_fail_memory(err, "a path");
     weft_text_finish(&path);
     close(fd);
+    free(bits);
     return status;
 }
 

@@ -86,6 +86,13 @@ static void look_at_kernels(struct checkup *checkup)
     struct weft_nn *nn = NULL;
     bool open = weft_nn_open("cpu", &options, &nn, &err) == WEFT_OK;
     note_finding(checkup, "kernels", open ? HAS : LACKS, open ? weft_nn_describe(nn) : err.text);
+    if (open) {
+        struct weft_text bits;
+        weft_text_init(&bits);
+        weft_nn_add_bits(nn, &bits);
+        note_finding(checkup, "bits", HAS, weft_text_chars(&bits));
+        weft_text_finish(&bits);
+    }
     weft_nn_close(nn);
 }
 
@@ -293,7 +300,9 @@ const struct weft_command weft_command_doctor = {
         "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the\n"
         "variables around this process. Then looks for the solver, the matrix products, /proc, "
         "shared\n"
-        "memory and the demo's text, and says what each missing one would cost. Last a GPU: what\n"
+        "memory and the demo's text, and says what each missing one would cost. `bits` names the\n"
+        "products, the attention and the instructions that the bits of a run on this CPU depend\n"
+        "on; every manifest has them, and a replay compares them first. Last a GPU: what\n"
         "of driver, toolkit and module is missing for one, or what there is. With --disk DIR the\n"
         "file system there, direct input and output (O_DIRECT), alignment and free space. With\n"
         "--profile FILE the slow links and slow hosts that `weft profile` found on several hosts.\n"

@@ -86,6 +86,8 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "products", WEFT_KEY_TEXT, weft_manifest, products,
                       "the algorithm of each product, if that way is a library with several: its "
                       "version and algorithms"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "bits", WEFT_KEY_TEXT, weft_manifest, bits,
+                      "products, attention and instructions that the bits depend on"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "settings", NULL, "of train, that resuming compares"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "files", &file_table, "in this order"),
     WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "crc32c", WEFT_KEY_NEEDED, 0, UINT32_MAX, NULL,
@@ -324,6 +326,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
     put_split(&writer, &manifest->split);
     weft_json_put_string(&writer, "kernels", manifest->kernels);
     if (manifest->products != NULL) weft_json_put_string(&writer, "products", manifest->products);
+    if (manifest->bits != NULL) weft_json_put_string(&writer, "bits", manifest->bits);
     put_settings(&writer, manifest->settings);
     weft_json_key(&writer, "files");
     weft_json_begin_array(&writer);

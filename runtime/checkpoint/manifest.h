@@ -75,6 +75,7 @@ struct weft_manifest {
     const char *device;   /* that computed; NULL: "cpu" */
     const char *kernels;  /* library that computed: each gives its own bits */
     const char *products; /* algorithms of products (weft_nn_choices); NULL: no choice */
+    const char *bits;     /* all that its bits depend on (runtime/train/bits.h); NULL: not known */
     int32_t n_files;
     struct weft_manifest_file files[WEFT_CHECKPOINT_FILES];
 };

@@ -96,6 +96,7 @@ void weft_save_add_manifest(const struct weft_saver *saver, struct weft_text *ou
         .device = saver->options.device,
         .kernels = saver->options.kernels,
         .products = saver->options.products,
+        .bits = saver->options.bits,
         .n_files = WEFT_CHECKPOINT_FILES,
     };
     if (saver->options.origin != NULL) manifest.origin = *saver->options.origin;

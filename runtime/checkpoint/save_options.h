@@ -44,10 +44,10 @@ struct weft_saver_options {
     int64_t keep;          /* number of checkpoints to keep, at least 2 */
     int64_t keep_multiple; /* steps that are its multiples stay for good; 0: none */
     int64_t precious;      /* step to keep until a newer one was read back; -1: none */
-    const char *settings, *kernels, *products; /* for manifests */
-    const char *device;                        /* the same; NULL: "cpu" */
-    struct weft_manifest_split split;          /* the same */
-    const struct weft_origin *origin;          /* the same; may be NULL */
+    const char *settings, *kernels, *products, *bits; /* for manifests */
+    const char *device;                               /* the same; NULL: "cpu" */
+    struct weft_manifest_split split;                 /* the same */
+    const struct weft_origin *origin;                 /* the same; may be NULL */
 };
 
 #endif

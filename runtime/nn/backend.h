@@ -27,6 +27,7 @@ struct weft_nn_backend {
     void (*close)(struct weft_nn *nn);
     const char *(*describe)(const struct weft_nn *nn);
     const char *(*gemm_name)(const struct weft_nn *nn);
+    void (*add_bits)(const struct weft_nn *nn, struct weft_text *out);
     /* All NULL if there is nothing to choose. */
     bool (*has_choices)(const struct weft_nn *nn);
     enum weft_status (*choose)(struct weft_nn *nn, const struct weft_layer *layers,

@@ -42,6 +42,11 @@ const char *weft_nn_describe(const struct weft_nn *nn)
     return nn->backend->describe(nn);
 }
 
+void weft_nn_add_bits(const struct weft_nn *nn, struct weft_text *out)
+{
+    nn->backend->add_bits(nn, out);
+}
+
 const char *weft_nn_gemm_name(const struct weft_nn *nn)
 {
     return nn->backend->gemm_name(nn);

@@ -35,6 +35,10 @@ const char *weft_nn_describe(const struct weft_nn *nn);
 /* The chosen library, as "onednn" or "avx512". Another library gives other bits. So a comparison
  * of runs, or a start of several ranks, chooses once and then opens by this name. */
 const char *weft_nn_gemm_name(const struct weft_nn *nn);
+struct weft_text;
+/* Appends what bits depend on, in parts of "name: value" with "; " between them: "products: onednn,
+ * oneDNN 2.6.3, avx2; attention: products". */
+void weft_nn_add_bits(const struct weft_nn *nn, struct weft_text *out);
 
 /* Chooses algorithms of products, if the back end's library has several. Bits depend on them. The
  * text has the library's title and the choices. Rank 0 chooses for the layers of a model, shares
@@ -42,7 +46,6 @@ const char *weft_nn_gemm_name(const struct weft_nn *nn);
  * profile, or NULL. Its choices are kept if this library allows. `warnings` gets a line for each
  * change or problem. Without choices the text stays empty. WEFT_E_DATA if `earlier` cannot be
  * read. */
-struct weft_text;
 WEFT_MUST_USE enum weft_status weft_nn_choose(struct weft_nn *nn, const struct weft_layer *layers,
                                               int32_t n_layers, const struct weft_batch *batch,
                                               const char *earlier, struct weft_text *out,

@@ -65,8 +65,9 @@ static struct weft_hash hash_config(const struct weft_config *config)
 /* Hashes settings outside the config that change a product's bits. */
 static struct weft_hash hash_library(const struct weft_nn *nn)
 {
-    static const char *const names[] = {"OMP_NUM_THREADS", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA",
-                                        "DNNL_CPU_ISA_HINTS", "ONEDNN_CPU_ISA_HINTS"};
+    static const char *const names[] = {"OMP_NUM_THREADS",      "DNNL_MAX_CPU_ISA",
+                                        "ONEDNN_MAX_CPU_ISA",   "DNNL_CPU_ISA_HINTS",
+                                        "ONEDNN_CPU_ISA_HINTS", "WEFT_KERNELS"};
     struct weft_text text;
     weft_text_init(&text);
     const char *choices = weft_nn_choices(nn);

@@ -88,6 +88,8 @@ struct weft_train_options {
     /* A replay of a run ends after this step. It holds no evaluation, and refuses a checkpoint of
      * other data or kernels, since its bits could not be the run's. 0: no replay. */
     int64_t replay_to;
+    /* What the bits of the replayed steps depend on (bits.h); NULL: not known. */
+    const char *replay_bits;
     const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
 };
 

@@ -17,6 +17,7 @@
 #include "runtime/checkpoint/shared.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
+#include "runtime/train/bits.h"
 #include "runtime/train/schedule.h"
 #include "spec/config_batch.h"
 #include "spec/config_compare.h"
@@ -52,6 +53,7 @@ struct weft_saving {
     int64_t stalled_ns;   /* time that training stood still for the save */
     struct source source;
     const char *settings;
+    struct weft_text bits; /* bits.h */
 };
 
 static void rewind_source(void *context)
@@ -291,6 +293,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .device = other_device(o->config),
         .kernels = weft_nn_gemm_name(o->nn),
         .products = weft_nn_choices(o->nn),
+        .bits = weft_text_chars(&saving->bits),
         .split = {.micro_batch = saving->train->micro_batch,
                   .micro_steps = saving->train->grad_accum,
                   .group = o->plan->problem->period.group,
@@ -303,11 +306,32 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
     return weft_saver_create(&options, &saving->saver, err);
 }
 
+/* A replay begins only where it can have the run's bits. */
+static enum weft_status begin_bits(struct weft_saving *saving, struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    struct weft_text how;
+    weft_bits_tell(o->device, o->nn, &saving->bits);
+    if (!weft_text_ok(&saving->bits)) return weft_fail_memory(err, "the bits' parts");
+    if (saving->rank != 0 || o->replay_bits == NULL) return WEFT_OK;
+    weft_text_init(&how);
+    enum weft_status status =
+        weft_bits_compare(o->replay_bits, weft_text_chars(&saving->bits), &how)
+            ? WEFT_OK
+            : weft_fail(err, WEFT_E_ENVIRONMENT,
+                        "a replay here would have other bits: %s. Replay on a machine like the "
+                        "run's, or with the run's WEFT_GEMM, WEFT_KERNELS and DNNL_MAX_CPU_ISA",
+                        weft_text_chars(&how));
+    weft_text_finish(&how);
+    return status;
+}
+
 static enum weft_status fill_saving(struct weft_saving *saving, struct weft_data *data,
                                     struct weft_error *err)
 {
     const struct weft_train_options *o = saving->options;
     struct weft_hash hash = {0};
+    WEFT_TRY(begin_bits(saving, err));
     if (o->resume == NULL && o->from != NULL) WEFT_TRY(open_origin(saving, err));
     if (o->checkpoints == NULL && o->resume == NULL) return WEFT_OK;
     WEFT_TRY(weft_layout_create(o->config->model, weft_config_states(o->config),
@@ -332,6 +356,7 @@ enum weft_status weft_saving_open(const struct weft_train_options *options, stru
     saving->rank = weft_comm_rank(options->comm);
     saving->ranks = weft_comm_ranks(options->comm);
     saving->progress.loss_scale = 1;
+    weft_text_init(&saving->bits);
     saving->saved_step = saving->pending_step = saving->last_step = -1;
     enum weft_status status = fill_saving(saving, data, err);
     if (status != WEFT_OK) {
@@ -351,6 +376,7 @@ void weft_saving_close(struct weft_saving *saving)
     weft_origin_close(saving->from);
     weft_layout_destroy(saving->layout);
     weft_pool_finish(&saving->pool);
+    weft_text_finish(&saving->bits);
     free(saving);
 }
 

@@ -24,12 +24,13 @@ def facts(weft, *, code=None, **options):
 def a_bug_report_has_what_it_needs(weft):
     told = facts(weft)
     for name in ("version", "commit", "compiler", "libraries", "machine", "cores", "load", "memory",
-                 "limits", "cgroup", "dev_shm", "launcher", "environment", "solver", "kernels"):
+                 "limits", "cgroup", "dev_shm", "launcher", "environment", "solver", "kernels", "bits"):
         assert told.get(name), (name, told)
     assert f"weft {told['version']}\n" == weft.expect(0, "version")
     assert re.search(r"\d", told["compiler"]) and "build type" in told["compiler"], told["compiler"]
     assert re.match(r"glibc \d", told["libraries"]), told["libraries"]
     assert re.search(r"oneDNN \d+\.\d", told["libraries"]), told["libraries"]
+    assert re.match(r"products: \S+, oneDNN \d+\.\d+\.\d+, \w+; attention: \w+$", told["bits"]), told["bits"]
     assert os.uname().release in told["machine"], told["machine"]
     assert re.match(r"\d+\.\d\d in the last minute", told["load"]), told["load"]
     shown = weft.run("doctor")[1]

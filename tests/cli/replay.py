@@ -124,6 +124,38 @@ def a_run_begun_with_other_parameters_is_replayed_from_them(weft):
 
 
 @case
+def plain_products_have_the_same_bits_at_every_level(weft):
+    """Levels of Weft's kernels, of oneDNN and of the C library's functions, which has others for FMA."""
+    config = weft.write("run.json", grouped(train__steps=3))
+    levels = ["plain", *(level for level in ("avx2", "avx512") if weft.run("doctor", env={"WEFT_KERNELS": level})[0] == 0)]
+    old_libc = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX2_Usable,-FMA_Usable", "DNNL_MAX_CPU_ISA": "SSE41"}
+    found = set()
+    for level in levels:
+        for number, env in enumerate(({}, old_libc)):
+            run = f"{level}{number}"
+            weft.expect(0, "train", config, "--run", run, "-q", env={"WEFT_GEMM": "plain", "WEFT_KERNELS": level, **env})
+            assert manifest(weft, f"{run}/checkpoints/step-3")["bits"] == "products: plain; attention: products"
+            found.add((parameters(weft, run), *(line["loss"] for line in lines(weft, run))))
+    assert len(levels) > 1 and len(found) == 1, found
+    env = {"WEFT_GEMM": "plain", "WEFT_KERNELS": "plain", **old_libc}
+    assert replay(weft, "avx20", "-n", "2", env=env)["equal"]
+
+
+@case
+def a_replay_names_what_its_bits_depend_on(weft):
+    config = weft.write("run.json", grouped())
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    bits = manifest(weft, "run/checkpoints/step-8")["bits"]
+    assert bits.startswith("products: onednn, oneDNN "), bits
+    lowest = {"DNNL_MAX_CPU_ISA": "SSE41"}
+    for verb in "replay", "audit":
+        weft.expect(1, verb, "run", env=lowest, says=f"{bits.split('; ')[0]} in the run, and products: onednn, oneDNN ")
+        # Also from the first parameters, which no checkpoint has.
+        weft.expect(1, verb, "run", env={"WEFT_GEMM": "plain"}, says="and products: plain here")
+    weft.expect(64, "train", config, "--run", "other", env={"WEFT_KERNELS": "sse"}, says='levels are "plain", "avx2" and')
+
+
+@case
 def what_cannot_be_replayed_is_refused(weft):
     config = weft.write("run.json", grouped())
     weft.expect(66, "replay", "run", says="no run has begun there")
@@ -136,7 +168,7 @@ def what_cannot_be_replayed_is_refused(weft):
     weft.expect(64, "audit", "run", "--draw", "-1", says="--draw -1")
     other = weft.write("other.txt", "Another text than the run's. " * 200)
     weft.expect(65, "replay", "run", "--steps", "7..8", "--set", f"train.data={other}", says="read other data")
-    weft.expect(1, "replay", "run", "--steps", "7..8", env={"WEFT_GEMM": "plain"}, says="rounds otherwise")
+    weft.expect(1, "replay", "run", "--steps", "7..8", env={"WEFT_GEMM": "plain"}, says="would have other bits")
     with open(weft.path("run/metrics.jsonl"), encoding="utf-8") as file:
         text = file.readlines()
     torn = [line[:40] + "\n" if '"step": 7,' in line else line for line in text]

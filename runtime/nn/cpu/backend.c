@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shown.h"
 #include "runtime/nn/cpu/units.h"
 
 void weft_nn_cpu_close(struct weft_nn *nn)
@@ -9,6 +10,19 @@ void weft_nn_cpu_close(struct weft_nn *nn)
     struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
     weft_gemm_close(cpu->gemm);
     free(cpu);
+}
+
+/* A lower level than the CPU's shows that bits do not depend on it. */
+static enum weft_status check_level(const struct weft_kernels *chosen, struct weft_error *err)
+{
+    const char *named = weft_kernels_named();
+    if (named == NULL || strcmp(chosen->level, named) == 0) return WEFT_OK;
+    const bool known = strcmp(named, "avx2") == 0 || strcmp(named, "avx512") == 0;
+    char shown[WEFT_SHOWN_BYTES];
+    return weft_fail(err, known ? WEFT_E_ENVIRONMENT : WEFT_E_USAGE,
+                     "WEFT_KERNELS=%s: levels are \"plain\", \"avx2\" and \"avx512\", and this "
+                     "build and CPU have them up to \"%s\"",
+                     weft_shown(named, shown), chosen->level);
 }
 
 static enum weft_status check_attention(const char *name, struct weft_error *err)
@@ -24,6 +38,7 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
                                   struct weft_error *err)
 {
     WEFT_TRY(check_attention(options->attention, err));
+    WEFT_TRY(check_level(weft_kernels_best(), err));
     struct weft_nn_cpu *cpu = calloc(1, sizeof(*cpu));
     if (!cpu) return weft_fail_memory(err, "the CPU's layer kernels");
     cpu->base.backend = backend;
@@ -48,6 +63,15 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
 const char *weft_nn_cpu_describe(const struct weft_nn *nn)
 {
     return weft_nn_cpu_of(nn)->description;
+}
+
+/* All levels of the other kernels have the same bits. */
+void weft_nn_cpu_add_bits(const struct weft_nn *nn, struct weft_text *out)
+{
+    const struct weft_nn_cpu *cpu = weft_nn_cpu_of(nn);
+    const bool whole = cpu->whole_heads && cpu->kernels->attend != NULL;
+    weft_gemm_add_bits(cpu->gemm, out);
+    weft_text_addf(out, "; attention: %s", whole ? cpu->kernels->level : "products");
 }
 
 const char *weft_nn_cpu_gemm_name(const struct weft_nn *nn)

@@ -11,15 +11,17 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
                                   struct weft_error *err);
 #define WEFT_NN_CPU_FUNCTIONS                                                                      \
     .close = weft_nn_cpu_close, .describe = weft_nn_cpu_describe,                                  \
-    .gemm_name = weft_nn_cpu_gemm_name, .prepare = weft_nn_cpu_prepare,                            \
-    .forward = weft_nn_cpu_push_forward, .backward = weft_nn_cpu_push_backward,                    \
-    .load = weft_nn_cpu_load, .initialise = weft_nn_cpu_initialise, .round = weft_nn_cpu_round,    \
+    .add_bits = weft_nn_cpu_add_bits, .gemm_name = weft_nn_cpu_gemm_name,                          \
+    .prepare = weft_nn_cpu_prepare, .forward = weft_nn_cpu_push_forward,                           \
+    .backward = weft_nn_cpu_push_backward, .load = weft_nn_cpu_load,                               \
+    .initialise = weft_nn_cpu_initialise, .round = weft_nn_cpu_round,                              \
     .average = weft_nn_cpu_average, .update = weft_nn_cpu_update, .moments = weft_nn_cpu_moments,  \
     .apply = weft_nn_cpu_apply, .add_norm = weft_nn_cpu_add_norm,                                  \
     .record_loss = weft_nn_cpu_record_loss, .look = weft_nn_cpu_look,                              \
     .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash
 void weft_nn_cpu_close(struct weft_nn *nn);
 const char *weft_nn_cpu_describe(const struct weft_nn *nn);
+void weft_nn_cpu_add_bits(const struct weft_nn *nn, struct weft_text *out);
 const char *weft_nn_cpu_gemm_name(const struct weft_nn *nn);
 void weft_nn_cpu_push_forward(struct weft_nn *nn, struct weft_stream *stream,
                               const struct weft_nn_call *call);

@@ -118,6 +118,14 @@ const char *weft_nn_cuda_gemm_name(const struct weft_nn *nn)
     return cuda->plain ? "plain" : "own";
 }
 
+/* Choices of products and attention are in weft_nn_choices. */
+void weft_nn_cuda_add_bits(const struct weft_nn *nn, struct weft_text *out)
+{
+    const struct weft_nn_cuda *cuda = (const struct weft_nn_cuda *)(const void *)nn;
+    weft_text_addf(out, "products: %s", weft_nn_cuda_gemm_name(nn));
+    if (cuda->library != NULL) weft_text_addf(out, ", %s", cuda->ops->title(cuda->library));
+}
+
 enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, const char *what,
                                      struct weft_error *err)
 {

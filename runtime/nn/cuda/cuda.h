@@ -67,11 +67,12 @@ WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *b
                                                  struct weft_nn **out, struct weft_error *err);
 #define WEFT_NN_CUDA_FUNCTIONS                                                                     \
     .close = weft_nn_cuda_close, .describe = weft_nn_cuda_describe,                                \
-    .gemm_name = weft_nn_cuda_gemm_name, .needs = weft_nn_cuda_needs,                              \
-    .unit_needs = weft_nn_cuda_unit_needs, .receive_needs = weft_nn_cuda_receive_needs,            \
-    .has_choices = weft_nn_cuda_has_choices, .choose = weft_nn_cuda_choose,                        \
-    .bind = weft_nn_cuda_bind, .choices = weft_nn_cuda_choices, .verdict = weft_nn_cuda_verdict,   \
-    .forward = weft_nn_cuda_forward, .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load, \
+    .add_bits = weft_nn_cuda_add_bits, .gemm_name = weft_nn_cuda_gemm_name,                        \
+    .needs = weft_nn_cuda_needs, .unit_needs = weft_nn_cuda_unit_needs,                            \
+    .receive_needs = weft_nn_cuda_receive_needs, .has_choices = weft_nn_cuda_has_choices,          \
+    .choose = weft_nn_cuda_choose, .bind = weft_nn_cuda_bind, .choices = weft_nn_cuda_choices,     \
+    .verdict = weft_nn_cuda_verdict, .forward = weft_nn_cuda_forward,                              \
+    .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load,                                  \
     .initialise = weft_nn_cuda_initialise, .round = weft_nn_cuda_round,                            \
     .update = weft_nn_cuda_update, .moments = weft_nn_cuda_moments, .apply = weft_nn_cuda_apply,   \
     .add_norm = weft_nn_cuda_add_norm, .record_loss = weft_nn_cuda_record_loss,                    \
@@ -79,6 +80,7 @@ WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *b
     .mix_hash = weft_nn_cuda_mix_hash
 void weft_nn_cuda_close(struct weft_nn *nn);
 const char *weft_nn_cuda_describe(const struct weft_nn *nn);
+void weft_nn_cuda_add_bits(const struct weft_nn *nn, struct weft_text *out);
 const char *weft_nn_cuda_gemm_name(const struct weft_nn *nn);
 struct weft_nn_needs weft_nn_cuda_needs(const struct weft_nn *nn, const struct weft_layer *layer,
                                         const struct weft_batch *batch);

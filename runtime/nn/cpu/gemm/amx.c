@@ -400,7 +400,8 @@ static bool have_tiles(void)
     unsigned a, b, c, d;
     __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
     const bool amx = d >> 24 & 1 && d >> 22 & 1;
-    return amx && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+    return amx && strcmp(weft_kernels_best()->level, "avx512") == 0 &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq") &&
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }

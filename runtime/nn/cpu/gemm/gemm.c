@@ -419,6 +419,17 @@ const char *weft_gemm_describe(const struct weft_gemm *gemm)
     return gemm->description;
 }
 
+void weft_gemm_add_bits(const struct weft_gemm *gemm, struct weft_text *out)
+{
+    const struct weft_multiplier_link *library = &gemm->links[gemm->n_links - 1];
+    char version[64];
+    weft_text_addf(out, "products: %s", gemm->way->name);
+    if (library->multiplier->instructions == NULL) return;
+    library->multiplier->version(library->state, version, sizeof(version));
+    weft_text_addf(out, ", %s %s, %s", library->multiplier->title, version,
+                   library->multiplier->instructions());
+}
+
 void weft_gemm_add_libraries(struct weft_text *out)
 {
     char version[64];

@@ -38,6 +38,10 @@ void weft_gemm_close(struct weft_gemm *gemm);
 const char *weft_gemm_name(const struct weft_gemm *gemm);     /* a name to open, such as "onednn" */
 const char *weft_gemm_describe(const struct weft_gemm *gemm); /* with the reason of the choice */
 
+/* Appends what a product's bits depend on: "products: avx512, oneDNN 2.6.3, avx512_core", or
+ * "products: plain" on every CPU. */
+void weft_gemm_add_bits(const struct weft_gemm *gemm, struct weft_text *out);
+
 /* Appends ", oneDNN 2.6.3". */
 void weft_gemm_add_libraries(struct weft_text *out);
 

@@ -30,6 +30,8 @@ struct weft_multiplier {
     void (*close)(void *state);
     void (*version)(const void *state, char *text,
                     size_t bytes); /* of a library; `state` may be NULL */
+    /* Instructions that a library uses, on which its bits depend; NULL: they depend on none. */
+    const char *(*instructions)(void);
     bool (*covers)(const void *state, const struct weft_product *product);
     enum weft_status (*run)(void *state, const struct weft_multiplier_link *next,
                             const struct weft_product *product, struct weft_error *err);

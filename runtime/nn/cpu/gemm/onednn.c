@@ -3,6 +3,7 @@
  * only the primitive, and its C API changed from v2 to v3. With v3 the emulation does bf16, and the
  * description says so. */
 #include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -127,6 +128,14 @@ static void write_version(const void *state, char *text, size_t bytes)
     (void)state;
     const dnnl_version_t *v = dnnl_version();
     snprintf(text, bytes, "%d.%d.%d", v->major, v->minor, v->patch);
+}
+
+/* The name without "cpu_isa_". */
+static const char *show_instructions(void)
+{
+    const char *name = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
+    const size_t prefix = strlen("cpu_isa_");
+    return strncmp(name, "cpu_isa_", prefix) == 0 ? name + prefix : name;
 }
 
 static enum weft_status fail_product(const struct weft_product *p, dnnl_status_t failed,
@@ -470,6 +479,7 @@ const struct weft_multiplier weft_multiplier_onednn = {
     .open = open_state,
     .close = close_state,
     .version = write_version,
+    .instructions = show_instructions,
     .covers = covers_product,
     .run = run_onednn,
 };

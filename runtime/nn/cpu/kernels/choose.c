@@ -1,6 +1,8 @@
 #include "runtime/nn/cpu/kernels/levels.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 const struct weft_kernels *weft_kernels_level(int32_t index)
 {
@@ -19,11 +21,19 @@ const struct weft_kernels *weft_kernels_level(int32_t index)
     return index >= 0 && index < n ? levels[index] : NULL;
 }
 
+const char *weft_kernels_named(void)
+{
+    const char *named = getenv("WEFT_KERNELS");
+    return named != NULL && *named != '\0' ? named : NULL;
+}
+
 const struct weft_kernels *weft_kernels_best(void)
 {
+    const char *named = weft_kernels_named();
     const struct weft_kernels *best = NULL, *next;
     for (int32_t i = 0; (next = weft_kernels_level(i)) != NULL; i++) {
         best = next;
+        if (named != NULL && strcmp(next->level, named) == 0) break;
     }
     return best;
 }

@@ -180,7 +180,9 @@ struct weft_kernels {
 
 /* Level `index` of this build and CPU, from plain up; NULL past the last. */
 const struct weft_kernels *weft_kernels_level(int32_t index);
-/* The highest of them. */
+/* The highest of them, or the one that WEFT_KERNELS names, if there is such a level. */
 const struct weft_kernels *weft_kernels_best(void);
+/* The name in WEFT_KERNELS; NULL if it is unset or empty. */
+const char *weft_kernels_named(void);
 
 #endif

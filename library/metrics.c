@@ -182,6 +182,25 @@ static void end_line(struct weft_json_writer *writer)
     weft_text_add(writer->text, "\n");
 }
 
+static void put_groups(struct weft_json_writer *writer, const struct weft_group_hashes *groups)
+{
+    const int64_t n = groups->n < WEFT_GROUP_HASHES ? groups->n : WEFT_GROUP_HASHES;
+    char hash[17];
+    weft_json_key(writer, "gradients");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "step", groups->step);
+    weft_json_put_integer(writer, "ranks", groups->ranks);
+    weft_json_put_integer(writer, "groups", groups->n);
+    weft_json_key(writer, "hashes");
+    weft_json_begin_array(writer);
+    for (int64_t g = 0; g < n; g++) {
+        snprintf(hash, sizeof hash, "%016" PRIx64, groups->hashes[g]);
+        weft_json_add_string(writer, hash);
+    }
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}
+
 void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
 {
     struct weft_json_writer writer;
@@ -199,6 +218,7 @@ void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
     weft_json_put_integer(&writer, "tokens", line->tokens);
     if (line->parameters.high != 0 || line->parameters.low != 0)
         weft_json_put_string(&writer, "parameters", weft_hash_show(line->parameters, hash));
+    if (line->gradients.step > 0) put_groups(&writer, &line->gradients);
     end_line(&writer);
 }
 

@@ -18,6 +18,14 @@
         COUNT("predicted_step_ns", "of a step, by the plan"),                                      \
         WEFT_KEY_PART(WEFT_KEY_BOOL, "emulated", NULL, "times depend on an emulated link")
 
+static const struct weft_key_table gradients_table = WEFT_KEY_TABLE_OPEN(
+    NULL, COUNT("step", "of the gradients"),
+    COUNT("ranks", "that shared its groups: rank g % ranks computed group g"),
+    COUNT("groups", "of the step, in data order"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "hashes", NULL,
+                     "of each group's gradient before the sum, 16 hexadecimal digits; with more "
+                     "than 64 groups the sum over every 64th"));
+
 static const struct weft_key_table step_table = WEFT_KEY_TABLE_OPEN(
     "After every step.", LINE("step"), NUMBER("loss", "mean over the samples of the step"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_NUMBER, "norm", NULL,
@@ -29,7 +37,10 @@ static const struct weft_key_table step_table = WEFT_KEY_TABLE_OPEN(
     COUNT("data_wait_ns", "before the step, for its data"),
     COUNT("tokens", "of all ranks in this step"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_HASH, "parameters", NULL,
-                     "hash of all trained parameters before the step (train.fingerprint.every)"));
+                     "hash of all trained parameters before the step (train.fingerprint.every)"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "gradients", &gradients_table,
+                     "hashes of this step's gradients, or of the step's before if train.clip_norm "
+                     "is 0 (train.fingerprint.every)"));
 
 static const struct weft_key_table validation_table =
     WEFT_KEY_TABLE_OPEN("After every train.validation.every steps.", LINE("validation"),

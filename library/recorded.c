@@ -1,5 +1,6 @@
 #include "library/recorded.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -27,6 +28,34 @@ static double *number_of(const struct weft_recorded_step *step, int i)
     return (double *)((char *)step + numbers[i].offset);
 }
 
+/* False if the member is there and is not as metrics.c writes it. */
+static bool read_gradients(const struct weft_json_value *root, struct weft_group_hashes **out)
+{
+    const struct weft_json_value *object = weft_json_member(root, "gradients"), *item;
+    struct weft_group_hashes read = {0};
+    int64_t ranks = 0, n = 0;
+    if (object == NULL) return true;
+    if (!weft_json_integer(weft_json_member(object, "step"), &read.step) ||
+        !weft_json_integer(weft_json_member(object, "groups"), &read.n) ||
+        !weft_json_integer(weft_json_member(object, "ranks"), &ranks) || read.step < 1 ||
+        ranks < 1 || ranks > read.n || ranks > INT32_MAX)
+        return false;
+    read.ranks = (int32_t)ranks;
+    item = weft_json_first(weft_json_member(object, "hashes"));
+    for (; item != NULL && n < WEFT_GROUP_HASHES; item = weft_json_next(item), n++) {
+        const char *text = NULL;
+        char *end = NULL;
+        if (!weft_json_string(item, &text) || strlen(text) != 16) return false;
+        read.hashes[n] = strtoull(text, &end, 16);
+        if (*end != '\0') return false;
+    }
+    if (item != NULL || n != (read.n < WEFT_GROUP_HASHES ? read.n : WEFT_GROUP_HASHES))
+        return false;
+    *out = malloc(sizeof **out);
+    if (*out != NULL) **out = read;
+    return *out != NULL;
+}
+
 /* Reads a line of a step; false for other lines. */
 static bool read_line(const char *line, size_t length, struct weft_recorded_step *out)
 {
@@ -44,6 +73,7 @@ static bool read_line(const char *line, size_t length, struct weft_recorded_step
     if (weft_json_member(root, "parameters") != NULL &&
         weft_keys_hash(root, "metrics", "parameters", &out->parameters, NULL) != WEFT_OK)
         is_step = false;
+    is_step = is_step && read_gradients(root, &out->gradients);
     weft_json_destroy(document);
     return is_step;
 }
@@ -90,12 +120,29 @@ static void order_records(struct weft_recorded *recorded)
     if (recorded->n == 0) return;
     qsort(steps, (size_t)recorded->n, sizeof *steps, compare_records);
     for (int64_t i = 0; i < recorded->n; i++) {
-        if (n > 0 && steps[n - 1].step == steps[i].step) n--;
+        if (n > 0 && steps[n - 1].step == steps[i].step) free(steps[--n].gradients);
         steps[n++] = steps[i];
     }
     recorded->n = n;
     recorded->first = steps[0].step;
     recorded->last = steps[n - 1].step;
+}
+
+/* A line has gradients of its own step or of an earlier one; gives each to its own step. */
+static void place_gradients(struct weft_recorded *recorded)
+{
+    for (int64_t i = 0; i < recorded->n; i++) {
+        struct weft_group_hashes *gradients = recorded->steps[i].gradients;
+        if (gradients == NULL || gradients->step == recorded->steps[i].step) continue;
+        const int64_t at = count_before(recorded, gradients->step);
+        recorded->steps[i].gradients = NULL;
+        if (at < i && recorded->steps[at].step == gradients->step) {
+            free(recorded->steps[at].gradients);
+            recorded->steps[at].gradients = gradients;
+        } else {
+            free(gradients);
+        }
+    }
 }
 
 /* Memory follows the lines of the file, never a step number in one of them. */
@@ -109,12 +156,16 @@ static enum weft_status read_lines(const char *bytes, size_t length, struct weft
         if (read_line(at, (size_t)(end - at), &line)) {
             line.place = to->n;
             struct weft_recorded_step *record = add_record(to, &room);
-            if (record == NULL) return weft_fail_memory(err, "the recorded steps");
+            if (record == NULL) {
+                free(line.gradients);
+                return weft_fail_memory(err, "the recorded steps");
+            }
             *record = line;
         }
         at = end + 1;
     }
     order_records(to);
+    place_gradients(to);
     return WEFT_OK;
 }
 
@@ -131,11 +182,19 @@ enum weft_status weft_recorded_read(const char *path, struct weft_recorded *out,
     if (status == WEFT_OK && recorded.n == 0)
         status = weft_fail(err, WEFT_E_DATA, "%s: has no line of a step", path);
     if (status != WEFT_OK) {
-        free(recorded.steps);
+        weft_recorded_finish(&recorded);
         return status;
     }
     *out = recorded;
     return WEFT_OK;
+}
+
+void weft_recorded_finish(struct weft_recorded *recorded)
+{
+    for (int64_t i = 0; i < recorded->n; i++)
+        free(recorded->steps[i].gradients);
+    free(recorded->steps);
+    *recorded = (struct weft_recorded){0};
 }
 
 const struct weft_recorded_step *weft_recorded_find(const struct weft_recorded *recorded,
@@ -151,6 +210,66 @@ static void add_number(struct weft_text *out, double number)
         weft_text_add(out, "null");
     else
         weft_text_addf(out, "%.17g", number);
+}
+
+/* Groups that can be told apart, if both steps have hashes of the same groups; otherwise 0. */
+static int64_t count_groups(const struct weft_recorded_step *a, const struct weft_recorded_step *b)
+{
+    if (a->gradients == NULL || b->gradients == NULL || a->gradients->n != b->gradients->n)
+        return 0;
+    return a->gradients->n < WEFT_GROUP_HASHES ? a->gradients->n : WEFT_GROUP_HASHES;
+}
+
+static int64_t count_others(const struct weft_recorded_step *a, const struct weft_recorded_step *b)
+{
+    int64_t others = 0;
+    for (int64_t g = 0; g < count_groups(a, b); g++)
+        others += a->gradients->hashes[g] != b->gradients->hashes[g];
+    return others;
+}
+
+/* Appends "gradient of group 5 (rank 1)" for the groups that differ, at most a few. */
+static int32_t compare_groups(const struct weft_recorded_step *a,
+                              const struct weft_recorded_step *b, const char *before,
+                              struct weft_text *out)
+{
+    enum { MOST_NAMED = 4 };
+    const int64_t n = count_groups(a, b), others = count_others(a, b);
+    int64_t named = 0;
+    if (others == 0) return 0;
+    if (others == n && n > 1) {
+        weft_text_addf(out, "%sgradients of all groups", before);
+        return 1;
+    }
+    weft_text_addf(out, "%sgradient%s of group", before, others > 1 ? "s" : "");
+    for (int64_t g = 0; g < n && named < MOST_NAMED; g++) {
+        if (a->gradients->hashes[g] == b->gradients->hashes[g]) continue;
+        weft_text_addf(out, "%s %" PRId64, named++ > 0 ? "," : "", g);
+        for (int64_t more = g + n; more < a->gradients->n; more += n)
+            weft_text_addf(out, " or %" PRId64, more);
+        const int32_t ranks = a->gradients->ranks;
+        if (n == a->gradients->n || n % ranks == 0)
+            weft_text_addf(out, " (rank %d)", (int32_t)(g % ranks));
+    }
+    if (others > named) weft_text_addf(out, " and %" PRId64 " more", others - named);
+    return 1;
+}
+
+int32_t weft_recorded_rank(const struct weft_recorded_step *recorded,
+                           const struct weft_recorded_step *replayed)
+{
+    const int64_t n = count_groups(recorded, replayed), others = count_others(recorded, replayed);
+    int32_t rank = -1;
+    if (others == 0) return -1;
+    const struct weft_group_hashes *a = recorded->gradients, *b = replayed->gradients;
+    if ((others == n && a->ranks > 1) || (n < a->n && n % a->ranks != 0)) return -1;
+    for (int64_t g = 0; g < n; g++) {
+        const int32_t of = (int32_t)(g % a->ranks);
+        if (a->hashes[g] == b->hashes[g]) continue;
+        if (rank >= 0 && rank != of) return -1;
+        rank = of;
+    }
+    return rank;
 }
 
 int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
@@ -174,5 +293,5 @@ int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
                        weft_hash_show(recorded->parameters, a),
                        weft_hash_show(replayed->parameters, b));
     }
-    return n;
+    return n + compare_groups(recorded, replayed, n > 0 ? ", " : "", out);
 }

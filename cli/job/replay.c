@@ -63,7 +63,7 @@ void weft_replay_close(struct weft_replay *replay)
 {
     weft_session_close(&replay->session);
     free(replay->kept);
-    free(replay->recorded.steps);
+    weft_recorded_finish(&replay->recorded);
 }
 
 enum weft_status weft_replay_reach(const struct weft_replay *replay, int64_t first, int64_t *from,
@@ -264,8 +264,9 @@ static enum weft_status run_job(const struct weft_job *job, struct weft_replay_o
     return status;
 }
 
-/* What the bits of the segment's steps depend on: kept by the first checkpoint after its start,
- * which the same machine saved, or otherwise by the one at its start. NULL: not known. */
+/* The names on which the bits of the segment depend (runtime/train/bits.h): kept by the first
+ * checkpoint after its start, which the same machine saved, or otherwise by the one at its start.
+ * NULL: not known. */
 static enum weft_status find_bits(const struct weft_replay *r, int64_t from, char **out,
                                   struct weft_error *err)
 {
@@ -337,7 +338,9 @@ static void compare_steps(const struct weft_recorded *recorded, const struct wef
             continue;
         }
         out->compared++;
-        if (weft_recorded_compare(a, b, &out->how) > 0) out->differs = step;
+        if (weft_recorded_compare(a, b, &out->how) == 0) continue;
+        out->differs = step;
+        out->rank = weft_recorded_rank(a, b);
     }
 }
 
@@ -368,13 +371,23 @@ enum weft_status weft_replay_run(struct weft_replay *replay,
                                  struct weft_replay_outcome *out, struct weft_error *err)
 {
     struct weft_recorded again = {0};
-    *out = (struct weft_replay_outcome){0};
+    *out = (struct weft_replay_outcome){.rank = -1};
     weft_text_init(&out->how);
     enum weft_status status = run_steps(replay, segment, out, &again, err);
     if (status == WEFT_OK) {
         compare_steps(&replay->recorded, &again, segment, out);
         status = compare_end(replay, segment->last, out, err);
     }
-    free(again.steps);
+    weft_recorded_finish(&again);
     return status;
+}
+
+const char *weft_replay_show_rank(const struct weft_replay_outcome *outcome,
+                                  char out[WEFT_REPLAY_RANK_BYTES])
+{
+    out[0] = '\0';
+    if (outcome->rank >= 0)
+        snprintf(out, WEFT_REPLAY_RANK_BYTES, ", in a gradient that rank %d computed",
+                 (int)outcome->rank);
+    return out;
 }

@@ -36,6 +36,7 @@ struct weft_replay_segment {
 struct weft_replay_outcome {
     int64_t compared, missing;   /* steps; missing: the run has no line of them */
     int64_t differs;             /* the first step with other bits; 0: none */
+    int32_t rank;                /* of the run, that computed another gradient; -1: not known */
     bool ends;                   /* the run recorded the parameters after the last step */
     struct weft_hash parameters; /* after the last step of the replay */
     struct weft_text how;        /* the numbers that differ; the caller finishes it */
@@ -67,5 +68,10 @@ WEFT_MUST_USE enum weft_status weft_replay_run(struct weft_replay *replay,
                                                const struct weft_replay_segment *segment,
                                                struct weft_replay_outcome *out,
                                                struct weft_error *err);
+
+/* ", in a gradient that rank 1 computed", or "" if no rank is known. Returns `out`. */
+enum { WEFT_REPLAY_RANK_BYTES = 64 };
+const char *weft_replay_show_rank(const struct weft_replay_outcome *outcome,
+                                  char out[WEFT_REPLAY_RANK_BYTES]);
 
 #endif

@@ -203,6 +203,7 @@ static void put_part(const struct part *part, struct weft_json_writer *writer)
         if (outcome->differs > 0) {
             weft_json_put_integer(writer, "differs_at", outcome->differs);
             weft_json_put_string(writer, "differs_in", weft_text_chars(&outcome->how));
+            if (outcome->rank >= 0) weft_json_put_integer(writer, "rank", outcome->rank);
         }
     }
     weft_json_end_object(writer);
@@ -284,11 +285,13 @@ static enum weft_status judge_audit(const struct audit *audit, struct weft_error
 {
     const struct part *other = first_other(audit);
     const char *run = audit->replay.run;
+    char rank[WEFT_REPLAY_RANK_BYTES];
     if (other != NULL)
         return weft_fail(err, WEFT_E_NUMERIC,
-                         "%s: step %lld has other bits when replayed. `weft replay` repeats it on "
-                         "other hardware, to tell which computed wrongly",
-                         run, (long long)other->outcome.differs);
+                         "%s: step %lld has other bits when replayed%s. `weft replay` repeats it "
+                         "on other hardware, to tell which computed wrongly",
+                         run, (long long)other->outcome.differs,
+                         weft_replay_show_rank(&other->outcome, rank));
     if (audit->chain.broken > 0)
         return weft_fail(err, WEFT_E_NUMERIC,
                          "%s: step-%lld follows another manifest than the one that is there: a "

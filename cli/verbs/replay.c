@@ -81,6 +81,7 @@ static void put_json(const struct weft_replay *replay, const struct weft_replay_
     if (outcome->differs > 0) {
         weft_json_put_integer(&writer, "differs_at", outcome->differs);
         weft_json_put_string(&writer, "differs_in", weft_text_chars(&outcome->how));
+        if (outcome->rank >= 0) weft_json_put_integer(&writer, "rank", outcome->rank);
     }
     weft_json_put_string(&writer, "fingerprint", weft_hash_show(outcome->parameters, hash));
     weft_json_end_object(&writer);
@@ -108,11 +109,13 @@ static enum weft_status judge_replay(const struct weft_replay *replay,
                                      const struct weft_replay_outcome *outcome,
                                      struct weft_error *err)
 {
+    char rank[WEFT_REPLAY_RANK_BYTES];
     if (outcome->differs > 0)
         return weft_fail(err, WEFT_E_NUMERIC,
-                         "%s: step %lld has other bits when replayed. The run or the replay "
+                         "%s: step %lld has other bits when replayed%s. The run or the replay "
                          "computed wrongly: replay again, on other hardware, to tell which",
-                         replay->run, (long long)outcome->differs);
+                         replay->run, (long long)outcome->differs,
+                         weft_replay_show_rank(outcome, rank));
     if (outcome->missing > 0)
         return weft_fail(err, WEFT_E_DATA,
                          "%s/metrics.jsonl: %lld of the steps %lld to %lld have no whole line, so "

@@ -1,3 +1,4 @@
+#include "runtime/exec/culprit.h"
 #include "runtime/exec/host_update.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
@@ -512,7 +513,7 @@ static enum weft_status bind_table(struct weft_exec *exec, int parity, struct we
         return weft_fail_memory(err, "bound instructions");
     for (int32_t i = 0; i < program->n_instructions; i++)
         WEFT_TRY(bind_instruction(exec, i, parity, written, err));
-    return WEFT_OK;
+    return weft_exec_bind_groups(exec, parity, err);
 }
 
 enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err)

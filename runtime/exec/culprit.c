@@ -8,6 +8,7 @@
  * (weft_comm_carry). */
 #include <stdlib.h>
 
+#include "runtime/exec/culprit.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
@@ -113,4 +114,113 @@ void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_
         weft_text_addf(out, " and %d more", culprit->n_ranks - 1);
     weft_text_addf(out, ", in the %s pass of layer %s", culprit->backward ? "backward" : "forward",
                    exec->options.config->model->layers[culprit->layer].name);
+}
+
+/* Groups */
+
+/* A piece of one whole tensor, at an address of the arena. */
+static struct weft_nn_piece piece_of(const struct weft_exec *exec, const struct weft_nn_call *call,
+                                     int32_t i)
+{
+    const int32_t t = call->layer->tensors[i];
+    const struct weft_tensor *tensor = &exec->options.config->model->tensors[t];
+    const int64_t at =
+        ((unsigned char *)call->gradients[i] - exec->base) / weft_dtype_bytes(call->gradient_dtype);
+    return (struct weft_nn_piece){
+        .parameter_at = at,
+        .state_at = at,
+        .count = tensor->elements,
+        .tensor = t,
+        .name = weft_hash_string(tensor->name),
+    };
+}
+
+/* Binds the tensors that instruction i is the last one of its micro-step to write. `seen` has the
+ * micro-steps, counted from 1, of later instructions that write them. */
+static enum weft_status bind_written(struct weft_exec *exec, int parity, int32_t i, int32_t *seen,
+                                     bool *ends, struct weft_error *err)
+{
+    const struct weft_period_rule *period = &exec->options.program->period;
+    const struct weft_instruction *at = &exec->options.program->instructions[i];
+    struct exec_bound *bound = &exec->tables[parity][i];
+    const struct weft_nn_call *call = bound->with.layer.call;
+    struct exec_written *written = weft_pool_array(&exec->pool, 1, sizeof *written);
+    struct weft_nn_piece *own =
+        weft_pool_array(&exec->pool, (size_t)call->layer->n_tensors, sizeof *own);
+    if (written == NULL || own == NULL) return weft_fail_memory(err, "the gradients of groups");
+    *written = (struct exec_written){
+        .unit = {.parameters = exec->base,
+                 .dtype = call->gradient_dtype,
+                 .gradient = exec->base,
+                 .gradient_dtype = call->gradient_dtype,
+                 .own = own},
+        .round = at->micro / period->group,
+        .ends = *ends,
+    };
+    for (int32_t t = 0; t < call->layer->n_tensors; t++) {
+        if (call->gradients[t] == NULL || seen[call->layer->tensors[t]] == at->micro + 1) continue;
+        seen[call->layer->tensors[t]] = at->micro + 1;
+        own[written->unit.n_own++] = piece_of(exec, call, t);
+    }
+    *ends = false;
+    bound->with.layer.written = written;
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_bind_groups(struct weft_exec *exec, int parity, struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    const struct weft_period_rule *period = &program->period;
+    const size_t n_tensors = (size_t)exec->options.config->model->n_tensors;
+    int32_t *seen = calloc(n_tensors, sizeof *seen), micro = -1;
+    bool ends = true;
+    enum weft_status status =
+        seen == NULL ? weft_fail_memory(err, "the gradients of groups") : WEFT_OK;
+    exec->groups.n = (int64_t)exec->ranks * weft_period_reductions(period) - period->idle;
+    for (int32_t i = program->n_instructions - 1; i >= 0 && status == WEFT_OK; i--) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_BACKWARD || at->micro % period->group != period->group - 1) continue;
+        ends = ends || at->micro != micro;
+        micro = at->micro;
+        status = bind_written(exec, parity, i, seen, &ends, err);
+    }
+    free(seen);
+    return status;
+}
+
+void weft_exec_push_groups(struct weft_exec *exec, int32_t i)
+{
+    const struct exec_bound *bound = &exec->bound[i];
+    const struct exec_groups *groups = &exec->groups;
+    if (bound->op != WEFT_OP_BACKWARD || bound->with.layer.written == NULL) return;
+    const struct exec_written *written = bound->with.layer.written;
+    const int64_t group = (int64_t)written->round * exec->ranks + exec->rank;
+    const int32_t word = (bound->carried ? EXEC_WORD_CARRIED : EXEC_WORD_GROUPS) +
+                         2 * (int32_t)(group % WEFT_GROUP_HASHES);
+    if (bound->carried ? groups->hashes_carried : groups->hashes)
+        weft_nn_add_hash(exec->options.nn, bound->stream, &written->unit,
+                         exec->record + (int64_t)word * (int64_t)sizeof(uint64_t));
+}
+
+static void add_words(const struct weft_exec *exec, int32_t from, struct weft_group_hashes *to)
+{
+    const uint64_t *words = exec->mailbox.sum + from;
+    for (int32_t g = 0; g < WEFT_GROUP_HASHES; g++)
+        to->hashes[g] += words[2 * g] + words[2 * g + 1];
+}
+
+void weft_exec_take_groups(struct weft_exec *exec, struct weft_step_result *result)
+{
+    struct exec_groups *groups = &exec->groups;
+    const bool rotated = exec->options.program->period.rotated;
+    struct weft_group_hashes now = {.step = exec->last_step, .n = groups->n, .ranks = exec->ranks};
+    result->gradients = (struct weft_group_hashes){0};
+    if (rotated && groups->hashes_carried && groups->early.step == exec->last_step - 1) {
+        result->gradients = groups->early;
+        add_words(exec, EXEC_WORD_CARRIED, &result->gradients);
+    }
+    groups->early.step = 0;
+    if (!groups->hashes || result->skipped) return;
+    add_words(exec, EXEC_WORD_GROUPS, &now);
+    *(rotated ? &groups->early : &result->gradients) = now;
 }

@@ -2,6 +2,7 @@
 
 #include "runtime/exec/average.h"
 #include "runtime/exec/away.h"
+#include "runtime/exec/culprit.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/host_update.h"
@@ -221,6 +222,7 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
         weft_exec_push_failure(exec, i, false);
         issue_work(exec, bound);
         weft_exec_push_failure(exec, i, true);
+        weft_exec_push_groups(exec, i);
         weft_exec_push_look(exec, i);
     }
     if (works && bound->ns > 0 && bound->comm == NULL)
@@ -303,6 +305,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     *result = weft_exec_finish(exec);
     WEFT_TRY(weft_exec_share_result(exec, result, err));
     prepare_update(exec, inputs, result);
+    weft_exec_take_groups(exec, result);
     return WEFT_OK;
 }
 

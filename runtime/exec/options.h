@@ -56,6 +56,17 @@ struct weft_step_inputs {
     bool stop;              /* this rank was told to stop */
 };
 
+/* Hashes of each group's gradient before the sum over ranks. Groups are numbered in data order, and
+ * rank g % ranks computes group g. */
+enum { WEFT_GROUP_HASHES = 64 };
+struct weft_group_hashes {
+    int64_t step;  /* of the gradients; 0: none */
+    int64_t n;     /* groups of a step */
+    int32_t ranks; /* that shared them */
+    /* By group; with more groups the sum over every WEFT_GROUP_HASHES-th one. */
+    uint64_t hashes[WEFT_GROUP_HASHES];
+};
+
 struct weft_step_result {
     double loss; /* mean over all rows of all ranks */
     double norm; /* of the whole gradient before clipping; negative if not computed */
@@ -75,6 +86,9 @@ struct weft_step_result {
     /* The hash of all trained parameters before this step, if train.fingerprint.every asks for it
      * and an update of this run made them. Otherwise zero. */
     struct weft_hash parameters;
+    /* If train.fingerprint.every asks for them: of this step, or of the one before in a rotated
+     * period, which completes them there. */
+    struct weft_group_hashes gradients;
 };
 
 #endif

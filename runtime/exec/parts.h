@@ -5,6 +5,7 @@
 
 #include "program/trace.h"
 #include "runtime/arena/arena.h"
+#include "runtime/exec/groups.h"
 #include "runtime/exec/options.h"
 #include "runtime/exec/place.h"
 #include "runtime/exec/precision.h"
@@ -16,8 +17,7 @@ struct exec_deaths; /* poison.h */
 struct exec_host;   /* host.h */
 struct exec_there;  /* host_update.h; so is the next */
 struct exec_updater;
-struct exec_unit;    /* units.h */
-struct weft_culprit; /* exec.h */
+struct exec_unit; /* units.h */
 
 /* Destination of a micro-batch. */
 struct exec_batch {
@@ -49,8 +49,9 @@ struct exec_bound {
     bool idle;                            /* this rank has no group in that round */
     union {
         struct {
-            const struct weft_nn_call *call; /* FORWARD, BACKWARD */
-            const struct weft_nn_look *look; /* for numbers that are not finite */
+            const struct weft_nn_call *call;    /* FORWARD, BACKWARD */
+            const struct weft_nn_look *look;    /* for numbers that are not finite */
+            const struct exec_written *written; /* gradients that it completes; NULL: none */
             int32_t begun; /* of a round's first loss: rounds before it; otherwise 0 */
         } layer;
         struct weft_comm_block block;    /* collectives */
@@ -111,10 +112,11 @@ struct weft_exec {
 
     const struct weft_step_inputs *inputs; /* of the current step */
     struct exec_pending pending;
-    struct weft_nn_rule rule;     /* for updates */
-    struct weft_nn_step step;     /* as written to the arena */
-    uint64_t told_to_stop;        /* this rank, as written to the record */
-    bool hashes, hashed;          /* this period's updates are; the last one has sent its words */
+    struct weft_nn_rule rule; /* for updates */
+    struct weft_nn_step step; /* as written to the arena */
+    uint64_t told_to_stop;    /* this rank, as written to the record */
+    bool hashes, hashed;      /* this period's updates are; the last one has sent its words */
+    struct exec_groups groups;
     struct weft_loss_scale scale; /* of the current step, then of the next */
 
     bool looks;                   /* for numbers that are not finite; always in a rotated period */
@@ -181,20 +183,5 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);
 void weft_exec_forget_stamps(struct weft_exec *exec);
 /* failure.c: queues the failure that a failpoint asks for, before or after instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
-/* culprit.c: whether a rank has found a bad gradient of the applied step, alone or in the sum;
- * false unless the period is rotated. `stop` comes from the mailbox. The same on all ranks. */
-static inline bool weft_exec_is_bad(const struct weft_exec *exec, uint32_t stop)
-{
-    return exec->options.program->period.rotated && stop != 0;
-}
-/* Binds a look at the call's results; NULL if memory is short. */
-const struct weft_nn_look *weft_exec_bind_look(struct weft_exec *exec,
-                                               const struct weft_nn_call *call, bool backward);
-/* Queues a look at the results of instruction i, if exec->looks. */
-void weft_exec_push_look(struct weft_exec *exec, int32_t i);
-/* Collective: compares the findings of all ranks, without another step. */
-WEFT_MUST_USE enum weft_status weft_exec_compare_looks(struct weft_exec *exec,
-                                                       struct weft_culprit *out,
-                                                       struct weft_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/exec/options.h"
 #include "runtime/nn/units.h"
 #include "spec/profile/profile.h"
 
@@ -22,8 +23,14 @@ enum {
     EXEC_SENT_WORDS = EXEC_WORDS - EXEC_OWN_WORDS,
     /* Hashes of the parameters that updates wrote, on the device and on the host. Updates come
      * before the record begins, also in a settle before it, so the record keeps these words. */
-    EXEC_HASH_WORDS = 4,
+    EXEC_UPDATE_WORDS = 4,
+    /* Hashes of groups' gradients, and of those that a rotated period completes for the step
+     * before. */
+    EXEC_GROUP_WORDS = 2 * WEFT_GROUP_HASHES,
+    EXEC_HASH_WORDS = EXEC_UPDATE_WORDS + 2 * EXEC_GROUP_WORDS,
     EXEC_WORD_HASH = EXEC_SENT_WORDS - EXEC_HASH_WORDS,
+    EXEC_WORD_GROUPS = EXEC_WORD_HASH + EXEC_UPDATE_WORDS,
+    EXEC_WORD_CARRIED = EXEC_WORD_GROUPS + EXEC_GROUP_WORDS,
     /* Units with a word of their own; later units share the last one. */
     EXEC_FLAGGED_UNITS = EXEC_WORD_HASH - EXEC_WORD_BAD_UNITS
 };

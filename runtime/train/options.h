@@ -14,6 +14,7 @@
 #include "program/trace.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/options.h"
 #include "runtime/nn/nn.h"
 
 struct weft_exec; /* in runtime/exec/exec.h */
@@ -33,6 +34,7 @@ struct weft_step_line { /* result of a step; times differ by rank */
     int64_t data_wait_ns;                       /* waited for data before the step */
     int64_t tokens;                             /* of all ranks in this step */
     struct weft_hash parameters;                /* before the step; zero: not asked for */
+    struct weft_group_hashes gradients;         /* of this step or the one before */
     struct weft_run_facts run;
 };
 
@@ -88,7 +90,7 @@ struct weft_train_options {
     /* A replay of a run ends after this step. It holds no evaluation, and refuses a checkpoint of
      * other data or kernels, since its bits could not be the run's. 0: no replay. */
     int64_t replay_to;
-    /* What the bits of the replayed steps depend on (bits.h); NULL: not known. */
+    /* Names on which the replayed bits depend (bits.h); NULL: not known. */
     const char *replay_bits;
     const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
 };

@@ -505,6 +505,7 @@ static enum weft_status tell_step(struct run *run, const struct weft_step_inputs
         .data_wait_ns = run->trace->data_wait_ns,
         .tokens = step_tokens(run),
         .parameters = result->parameters,
+        .gradients = result->gradients,
         .run = run->facts,
     };
     return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);

@@ -580,8 +580,8 @@ static bool join_bases(struct weft_pool *pool, const struct weft_profile *first,
 }
 
 static enum weft_status join_profiles(const struct weft_profile *first,
-                                      const struct weft_profile *second,
-                                      struct weft_profile **out, struct weft_error *err)
+                                      const struct weft_profile *second, struct weft_profile **out,
+                                      struct weft_error *err)
 {
     struct weft_profile joined = *first;
     struct weft_pool pool = {0};

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import sys
 
@@ -71,6 +72,33 @@ def the_recorded_hash_is_that_of_the_parameters(weft):
 
 
 @case
+def a_groups_hash_is_that_of_its_gradient_on_any_ranks(weft):
+    """Forms of the period: with and without clipping, of one and of several rounds, with idle ranks."""
+    forms = [{}, {"train__group": 1}, {"train__group": 1, "train__clip_norm": 0}, {"train__clip_norm": 0},
+             {"train__group": 1, "train__batch": 7, "train__precision": {"compute": "bf16", "reduce": "f32"}},
+             {"train__group": 1, "train__batch": 72, "train__steps": 3}]
+    for number, form in enumerate(forms):
+        config = weft.write("run.json", hashed(**form))
+        weft.expect(0, "train", config, "--run", f"run{number}", "-q")
+        found = [line["gradients"] for line in lines(weft, f"run{number}") if "gradients" in line]
+        late, last = form.get("train__clip_norm") == 0, form.get("train__steps", 8)
+        groups = {1: form.get("train__batch", 8)}.get(form.get("train__group"), 4)
+        # A rotated period has no gradients of the last step, and those of a step before it one line later.
+        assert [line["step"] for line in found] == list(range(1, last if late else last + 1)), (form, found)
+        assert all((line["ranks"], line["groups"], len(set(line["hashes"]))) == (4, groups, min(groups, 64)) for line in found)
+        for ranks in ("1", "3") if "train__group" in form else ():
+            assert replay(weft, f"run{number}", "-n", ranks)["equal"], (form, ranks)
+        # A hash that was changed is told from others.
+        path = weft.path(f"run{number}/metrics.jsonl")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        wrong = found[1]["hashes"][-1]
+        weft.write(f"run{number}/metrics.jsonl", text.replace(wrong, wrong[::-1]))
+        got = replay(weft, f"run{number}", "-n", "2" if "train__group" in form else "4", code=79)
+        assert (got["differs_at"], got["rank"]) == (2, (min(groups, 64) - 1) % 4), (form, got)
+
+
+@case
 def a_flipped_bit_is_named_with_its_step(weft):
     config = weft.write("run.json", grouped(train__compare_every=0))
     draw = random.Random(os.environ.get("WEFT_TEST_SEED", "1"))
@@ -79,8 +107,12 @@ def a_flipped_bit_is_named_with_its_step(weft):
         run = weft.fresh("run")
         weft.expect(0, "train", config, "--run", run, "-q", env={"WEFT_FAILPOINT": f"{op}:rank={rank}:step={step}:do=flip"})
         found = replay(weft, run, "-n", "2", code=79)
-        # A flip after an update shows in the hash after the next one.
-        assert step <= found["differs_at"] <= step + 1, (op, rank, step, found)
+        if op == "update":  # shows in the hash after the next one, on all ranks
+            assert step <= found["differs_at"] <= step + 1 and "rank" not in found, (op, rank, step, found)
+        else:
+            assert (found["differs_at"], found["rank"]) == (step, rank), (op, rank, step, found)
+            assert re.search(rf"gradient of group \d+ \(rank {rank}\)", found["differs_in"]), found
+            weft.expect(79, "replay", run, "-q", says=f"in a gradient that rank {rank} computed")
         # An audit also has the checkpoint before, which a hash of the next step may be later than.
         weft.expect(79, "audit", run, says="has other bits when replayed")
 

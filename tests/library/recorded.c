@@ -36,7 +36,7 @@ Test(recorded, memory_follows_the_lines)
     cr_assert_eq(weft_recorded_find(&recorded, 3)->loss, 1.5);
     cr_assert_null(weft_recorded_find(&recorded, 4));
     cr_assert_eq(weft_recorded_find(&recorded, recorded.last)->loss, 2.5);
-    free(recorded.steps);
+    weft_recorded_finish(&recorded);
 }
 
 Test(recorded, the_later_line_of_a_step_counts_in_any_order)
@@ -47,7 +47,7 @@ Test(recorded, the_later_line_of_a_step_counts_in_any_order)
     cr_assert_eq(weft_recorded_find(&recorded, 3)->loss, 4);
     cr_assert_eq(weft_recorded_find(&recorded, 4)->loss, 3);
     cr_assert_eq(weft_recorded_find(&recorded, 5)->loss, 2);
-    free(recorded.steps);
+    weft_recorded_finish(&recorded);
 }
 
 static void check_how(const char *a, const char *b, const char *how)
@@ -58,8 +58,8 @@ static void check_how(const char *a, const char *b, const char *how)
     cr_assert_eq(weft_recorded_compare(x.steps, y.steps, &text), how[0] != '\0');
     cr_assert_str_eq(weft_text_chars(&text), how);
     weft_text_finish(&text);
-    free(x.steps);
-    free(y.steps);
+    weft_recorded_finish(&x);
+    weft_recorded_finish(&y);
 }
 
 Test(recorded, a_lost_number_differs)

@@ -132,10 +132,10 @@ static void check_random(uint64_t seed, struct outcome *shared)
     const bool clips_f16 = precision == 2; /* its updates wait for the norm */
     snprintf(dtype, sizeof dtype, "train.precision.compute=%s", dtypes[precision]);
     snprintf(optimizer, sizeof optimizer, "train.optimizer.type=%s", optimizers[type]);
-    struct order order = {.groups = drawn_below(seed, 2, 2) == 0 ? 6 : 8,
-                          .micro_steps = 1 + (int32_t)drawn_below(seed, 3, 2),
-                          .settings = {dtype, optimizer,
-                                       clips[clips_f16 ? 2 : drawn_below(seed, 4, 2)]}};
+    struct order order = {
+        .groups = drawn_below(seed, 2, 2) == 0 ? 6 : 8,
+        .micro_steps = 1 + (int32_t)drawn_below(seed, 3, 2),
+        .settings = {dtype, optimizer, clips[clips_f16 ? 2 : drawn_below(seed, 4, 2)]}};
     int n = 3;
     if (drawn_below(seed, 5, 2) == 0) order.settings[n++] = "plan.recompute=auto";
     if (drawn_below(seed, 6, 2) == 0) {

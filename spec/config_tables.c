@@ -296,8 +296,8 @@ static const struct weft_field_table checkpoint_table = {
 
 static const struct weft_field fingerprint_fields[] = {
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, fingerprint_every), "0", 0, 1e12, NULL, NULL,
-     "steps between two hashes of all trained parameters in the metrics, which `weft replay` "
-     "compares; 0: none"},
+     "steps between two hashes in the metrics, of all trained parameters and of each group's "
+     "gradient, which `weft replay` compares; 0: none"},
 };
 static const struct weft_field_table fingerprint_table = {
     "fingerprint", "Hashes of the parameters (docs/faults.md).", ROWS(fingerprint_fields)};

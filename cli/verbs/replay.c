@@ -172,10 +172,11 @@ const struct weft_command weft_command_replay = {
         "sums, any plan and any limit. Loss, norm, clipping, learning rate and loss scale of each\n"
         "step must be the recorded ones, and so must hashes of the parameters, in the metrics\n"
         "(train.fingerprint.every) and in a checkpoint of the last step. It names the first step\n"
-        "that differs (exit 79), or says that all are equal. It writes no file.\n"
+        "that differs (exit 79), with the rank whose gradient differs before the sum over ranks,\n"
+        "or says that all are equal. It writes no file.\n"
         "With the run's ranks and no other flags it runs the run's own plan. Otherwise a rule\n"
         "plans at once (fsdp2), or the named planner.\n"
-        "Other data than the run's, or other kernels, are refused: their bits would differ.",
+        "Other data than the run's, or a machine that computes other bits, are refused.",
     .flags = "--steps --set --layers --ranks --memory-limit --planner --work-limit --profile "
              "--plan --poison",
     .least_operands = 1,

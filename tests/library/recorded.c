@@ -1,6 +1,7 @@
 #include "library/recorded.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,4 +72,66 @@ Test(recorded, a_lost_number_differs)
               "norm null, replayed 2");
     check_how(LINE("3", "1.5", ""), LINE("3", "1.5", ", \"norm\": 2"), "norm null, replayed 2");
     check_how(LINE("3", "1.5", ", \"norm\": 2"), LINE("3", "1.5", ""), "norm 2, replayed null");
+}
+
+#define GROUPS(step, ranks, groups, hashes)                                                        \
+    ", \"gradients\": {\"step\": " step ", \"ranks\": " ranks ", \"groups\": " groups              \
+    ", \"hashes\": [" hashes "]}"
+
+static void check_rank(const char *a, const char *b, const char *how, int32_t rank)
+{
+    struct weft_recorded x = must_read(a), y = must_read(b);
+    const struct weft_recorded_step *recorded = weft_recorded_find(&x, 3);
+    const struct weft_recorded_step *replayed = weft_recorded_find(&y, 3);
+    struct weft_text text;
+    weft_text_init(&text);
+    cr_assert_eq(weft_recorded_compare(recorded, replayed, &text), how[0] != '\0');
+    cr_assert_str_eq(weft_text_chars(&text), how);
+    cr_assert_eq(weft_recorded_rank(recorded, replayed), rank);
+    weft_text_finish(&text);
+    weft_recorded_finish(&x);
+    weft_recorded_finish(&y);
+}
+
+#define A "\"000000000000000a\""
+#define B "\"000000000000000b\""
+
+Test(recorded, the_rank_of_another_gradient_is_named)
+{
+    const char *run = LINE("3", "1", GROUPS("3", "2", "4", A "," A "," A "," A));
+    check_rank(run, LINE("3", "1", GROUPS("3", "1", "4", A "," A "," A "," A)), "", -1);
+    check_rank(run, LINE("3", "1", GROUPS("3", "1", "4", A "," A "," A "," B)),
+               "gradient of group 3 (rank 1)", 1);
+    check_rank(run, LINE("3", "1", GROUPS("3", "1", "4", A "," B "," A "," B)),
+               "gradients of group 1 (rank 1), 3 (rank 1)", 1);
+    check_rank(run, LINE("3", "1", GROUPS("3", "1", "4", A "," B "," B "," A)),
+               "gradients of group 1 (rank 1), 2 (rank 0)", -1);
+    check_rank(run, LINE("3", "1", GROUPS("3", "4", "4", B "," B "," B "," B)),
+               "gradients of all groups", -1);
+    check_rank(run, LINE("3", "1", ""), "", -1);
+    /* A later line has those of step 3. */
+    check_rank(run, LINE("3", "1", "") LINE("4", "1", GROUPS("3", "2", "4", A "," A "," B "," A)),
+               "gradient of group 2 (rank 0)", 0);
+}
+
+Test(recorded, gradients_that_are_not_whole_are_a_torn_line)
+{
+    static const char *const wrong[] = {
+        LINE("4", "1", GROUPS("3", "2", "4", A "," A "," A)),
+        LINE("4", "1", GROUPS("3", "5", "4", A "," A "," A "," A)),
+        LINE("4", "1", GROUPS("3", "0", "1", A)),
+        LINE("4", "1", GROUPS("0", "1", "1", A)),
+        LINE("4", "1", GROUPS("3", "1", "1", "\"000000000000000x\"")),
+        LINE("4", "1", GROUPS("3", "1", "1", "\"0a\"")),
+        LINE("4", "1", GROUPS("3", "1", "1", "7")),
+        LINE("4", "1", GROUPS("3", "1", "1", A "," A)),
+        LINE("4", "1", ", \"gradients\": 7"),
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s", LINE("3", "1", ""), wrong[i]);
+        struct weft_recorded recorded = must_read(text);
+        cr_assert_eq(recorded.n, 1, "%s", wrong[i]);
+        weft_recorded_finish(&recorded);
+    }
 }

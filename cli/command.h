@@ -72,6 +72,7 @@ struct weft_cli {
     const char *resume;        /* --resume, "" if bare */
     const char *from;          /* --from */
     const char *steps;         /* --steps A..B, of replay */
+    bool groups;               /* --groups, of replay */
     const char *part, *draw;   /* of audit */
     const char *disk;          /* --disk */
     const char *clock;         /* --clock wall|virtual */

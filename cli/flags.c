@@ -73,6 +73,8 @@ const struct weft_flag weft_flags[] = {
      "safetensors file or of a model's folder of Hugging Face"},
     {"--steps", NULL, WEFT_FLAG_TEXT, false, AT(steps), NULL, "A..B",
      "the steps to replay; by default all that a kept checkpoint reaches"},
+    {"--groups", NULL, WEFT_FLAG_BOOL, false, AT(groups), NULL, NULL,
+     "loss and gradient norm of each group of micro-batches, on one rank"},
     {"--part", NULL, WEFT_FLAG_TEXT, false, AT(part), NULL, "PERCENT",
      "of the run's steps to replay; the default is 100"},
     {"--draw", NULL, WEFT_FLAG_TEXT, false, AT(draw), NULL, "SEED",

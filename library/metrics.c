@@ -222,6 +222,19 @@ void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
     end_line(&writer);
 }
 
+void weft_metrics_group(const struct weft_group_line *line, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "kind", "group");
+    weft_json_put_integer(&writer, "step", line->step);
+    weft_json_put_integer(&writer, "group", line->group);
+    weft_json_put_number(&writer, "loss", line->loss);
+    weft_json_put_number(&writer, "norm", line->norm);
+    end_line(&writer);
+}
+
 void weft_metrics_save(const struct weft_save_line *line, struct weft_text *out)
 {
     struct weft_json_writer writer;

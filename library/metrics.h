@@ -42,6 +42,8 @@ extern const struct weft_key_table weft_result_keys;
 
 /* Append a line of the file, and the content of RUN/result.json. */
 void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out);
+/* A line of a replay; no run writes it. */
+void weft_metrics_group(const struct weft_group_line *line, struct weft_text *out);
 void weft_metrics_evaluation(const struct weft_evaluation_line *line, struct weft_text *out);
 void weft_metrics_save(const struct weft_save_line *line, struct weft_text *out);
 void weft_metrics_result(const struct weft_train_result *result, struct weft_text *out);

@@ -134,6 +134,7 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
     weft_json_bool(weft_json_member(root, "virtual_clock"), &rank->job.virtual_clock);
     weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
     weft_json_bool(weft_json_member(root, "contention"), &rank->job.contention);
+    weft_json_bool(weft_json_member(root, "groups"), &rank->job.groups);
     weft_json_string(weft_json_member(root, "replay_bits"), &rank->job.replay_bits);
     weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
@@ -271,6 +272,14 @@ static enum weft_status on_evaluation(void *context, const struct weft_evaluatio
     return tell_lines(context, &lines, err);
 }
 
+static enum weft_status on_group(void *context, const struct weft_group_line *line,
+                                 struct weft_error *err)
+{
+    struct lines lines = begin_lines(context);
+    weft_metrics_group(line, &lines.json);
+    return tell_lines(context, &lines, err);
+}
+
 static enum weft_status on_save(void *context, const struct weft_save_line *line,
                                 struct weft_error *err)
 {
@@ -368,6 +377,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .failpoint = &rank->failpoint,
         .on_exec = on_exec,
         .on_step = tells ? on_step : NULL,
+        .on_group = tells && rank->job.groups ? on_group : NULL,
         .on_evaluation = tells ? on_evaluation : NULL,
         .on_save = tells ? on_save : NULL,
         .measured = weft_profile_timed_network(session->profile),

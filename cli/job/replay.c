@@ -2,12 +2,14 @@
 #include "cli/job/replay.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json/json.h"
 #include "base/log.h"
 #include "cli/job/hosts.h"
@@ -204,6 +206,11 @@ static enum weft_status read_config(struct weft_replay *r, struct weft_error *er
                          r->run, (long long)r->recorded.last, (long long)steps);
     WEFT_TRY(weft_cli_read_config(cli, r->from.config, &r->session, err));
     struct weft_config *config = r->session.config;
+    if (cli->groups && config->cluster.ranks != 1)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--groups: one rank computes all groups of a step, one after the other: "
+                         "leave out -n %lld",
+                         (long long)config->cluster.ranks);
     WEFT_TRY(keep_order(r, &split, config, own_ranks, err));
     /* Another limit or planner has the run's times. Another number of ranks has not. */
     r->from.same_times = config->cluster.ranks == own_ranks && cli->profile == NULL;
@@ -284,6 +291,61 @@ static enum weft_status find_bits(const struct weft_replay *r, int64_t from, cha
     return failed ? weft_fail_memory(err, "a manifest's bits") : WEFT_OK;
 }
 
+/* Reads a line of a group; false for other lines. */
+static bool read_group(const char *line, size_t length, struct weft_replay_group *out)
+{
+    struct weft_json *document = NULL;
+    const char *kind = NULL;
+    if (weft_json_parse(line, length, "groups", &document, NULL) != WEFT_OK) return false;
+    const struct weft_json_value *root = weft_json_root(document);
+    const bool is_group = weft_json_string(weft_json_member(root, "kind"), &kind) &&
+                          strcmp(kind, "group") == 0 &&
+                          weft_json_integer(weft_json_member(root, "step"), &out->step) &&
+                          weft_json_integer(weft_json_member(root, "group"), &out->group);
+    out->loss = out->norm = NAN;
+    weft_json_number(weft_json_member(root, "loss"), &out->loss);
+    weft_json_number(weft_json_member(root, "norm"), &out->norm);
+    weft_json_destroy(document);
+    return is_group;
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct weft_replay_group *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    return (x->group > y->group) - (x->group < y->group);
+}
+
+/* Reads the lines of groups. The session has one rank, so its rounds are the groups. */
+static enum weft_status read_groups(const struct weft_replay *r, const char *path,
+                                    const struct weft_replay_segment *segment,
+                                    struct weft_replay_outcome *out, struct weft_error *err)
+{
+    const struct weft_config *config = r->session.config;
+    const int64_t rounds = weft_period_reductions(&r->session.plan->problem->period);
+    const int64_t batch = weft_config_samples(config), most_bytes = INT64_C(1) << 40;
+    const size_t room = (size_t)(rounds * (segment->last - segment->from + 1));
+    char *bytes = NULL;
+    size_t length = 0;
+    WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
+    out->groups = calloc(room, sizeof *out->groups);
+    const char *at = bytes, *last = bytes + length, *end;
+    while (out->groups != NULL && at < last && (size_t)out->n_groups < room &&
+           (end = memchr(at, '\n', (size_t)(last - at))) != NULL) {
+        struct weft_replay_group group;
+        if (read_group(at, (size_t)(end - at), &group) && group.step >= segment->first) {
+            group.samples = batch / rounds;
+            group.first_sample = (group.step - 1) * batch + group.group * group.samples;
+            out->groups[out->n_groups++] = group;
+        }
+        at = end + 1;
+    }
+    free(bytes);
+    if (out->groups == NULL) return weft_fail_memory(err, "the groups of steps");
+    qsort(out->groups, (size_t)out->n_groups, sizeof *out->groups, compare_groups);
+    return WEFT_OK;
+}
+
 /* The lines of steps go to a memory file that rank 0 inherits. */
 static enum weft_status run_steps(const struct weft_replay *r,
                                   const struct weft_replay_segment *segment,
@@ -314,16 +376,25 @@ static enum weft_status run_steps(const struct weft_replay *r,
         .from = segment->from == 0 && r->origin[0] != '\0' ? r->origin : NULL,
         .kept_fd = fd,
         .replay_to = segment->last,
+        .groups = r->cli->groups,
         .replay_bits = bits,
         .watch = r->cli->watch,
         .stop = &replay_stop,
     };
     enum weft_status status =
         weft_text_ok(&path) ? run_job(&job, out, again, err) : weft_fail_memory(err, "a path");
+    if (status == WEFT_OK && job.groups) status = read_groups(r, metrics, segment, out, err);
     weft_text_finish(&path);
     close(fd);
     free(bits);
     return status;
+}
+
+void weft_replay_outcome_finish(struct weft_replay_outcome *outcome)
+{
+    free(outcome->groups);
+    outcome->groups = NULL;
+    weft_text_finish(&outcome->how);
 }
 
 static void compare_steps(const struct weft_recorded *recorded, const struct weft_recorded *again,

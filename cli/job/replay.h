@@ -33,14 +33,24 @@ struct weft_replay_segment {
     int64_t from, first, last;
 };
 
+/* A group of a replayed step (--groups). */
+struct weft_replay_group {
+    int64_t step, group;
+    int64_t first_sample, samples; /* in the order of the data; the run's first sample is 0 */
+    double loss, norm;             /* as if the group were a step of its own */
+};
+
 struct weft_replay_outcome {
     int64_t compared, missing;   /* steps; missing: the run has no line of them */
     int64_t differs;             /* the first step with other bits; 0: none */
     int32_t rank;                /* of the run, that computed another gradient; -1: not known */
     bool ends;                   /* the run recorded the parameters after the last step */
     struct weft_hash parameters; /* after the last step of the replay */
-    struct weft_text how;        /* the numbers that differ; the caller finishes it */
+    struct weft_text how;        /* the numbers that differ */
+    struct weft_replay_group *groups; /* [n_groups], by step and group; owned */
+    int64_t n_groups;
 };
+void weft_replay_outcome_finish(struct weft_replay_outcome *outcome);
 
 /* Reads the run that the command line names. WEFT_E_NO_INPUT without a run there, or without its
  * metrics. The caller closes *out, also after a failure. */

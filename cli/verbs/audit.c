@@ -336,7 +336,7 @@ static enum weft_status audit_run(struct audit *audit, struct weft_error *err)
 static void close_audit(struct audit *audit)
 {
     for (int32_t p = 0; p < audit->n; p++)
-        weft_text_finish(&audit->parts[p].outcome.how);
+        weft_replay_outcome_finish(&audit->parts[p].outcome);
     free(audit->parts);
     free((char *)audit->kernels);
     weft_replay_close(&audit->replay);

@@ -10,6 +10,7 @@
 #include "cli/job/hosts.h"
 #include "cli/job/rank.h"
 #include "cli/terminal.h"
+#include "report/table.h"
 
 static enum weft_status parse_steps(const char *text, struct weft_replay_segment *out,
                                     struct weft_error *err)
@@ -61,6 +62,54 @@ static void tell_begin(const struct weft_replay *replay, const struct weft_repla
              (long long)ranks, ranks == 1 ? "" : "s", replay->session.plan->planner);
 }
 
+static void put_groups(const struct weft_replay_outcome *outcome, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "groups");
+    weft_json_begin_array(writer);
+    for (int64_t i = 0; i < outcome->n_groups; i++) {
+        const struct weft_replay_group *group = &outcome->groups[i];
+        weft_json_begin_object(writer);
+        weft_json_put_integer(writer, "step", group->step);
+        weft_json_put_integer(writer, "group", group->group);
+        weft_json_put_integer(writer, "first_sample", group->first_sample);
+        weft_json_put_integer(writer, "samples", group->samples);
+        weft_json_put_number(writer, "loss", group->loss);
+        weft_json_put_number(writer, "norm", group->norm);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+/* A table of all groups, and the one with the highest norm. */
+static void tell_groups(const struct weft_replay_outcome *outcome, struct weft_text *out)
+{
+    const struct weft_replay_group *highest = outcome->groups;
+    struct weft_table table;
+    if (outcome->n_groups == 0) return;
+    weft_table_init(&table, "rrlrr");
+    for (const char *const *title =
+             (const char *const[]){"step", "group", "samples", "loss", "norm", NULL};
+         *title != NULL; title++)
+        weft_table_cell(&table, "%s", *title);
+    for (int64_t i = 0; i < outcome->n_groups; i++) {
+        const struct weft_replay_group *group = &outcome->groups[i];
+        weft_table_cell(&table, "%lld", (long long)group->step);
+        weft_table_cell(&table, "%lld", (long long)group->group);
+        weft_table_cell(&table, "%lld to %lld", (long long)group->first_sample,
+                        (long long)(group->first_sample + group->samples - 1));
+        weft_table_cell(&table, "%.4f", group->loss);
+        weft_table_cell(&table, "%.4f", group->norm);
+        /* A norm that is not a number is the highest of all. */
+        if (!(group->norm <= highest->norm)) highest = group;
+    }
+    weft_table_render(&table, 0, out);
+    weft_table_finish(&table);
+    weft_text_addf(out, "highest   norm %.4f: group %lld of step %lld, samples %lld to %lld\n",
+                   highest->norm, (long long)highest->group, (long long)highest->step,
+                   (long long)highest->first_sample,
+                   (long long)(highest->first_sample + highest->samples - 1));
+}
+
 static void put_json(const struct weft_replay *replay, const struct weft_replay_segment *segment,
                      const struct weft_replay_outcome *outcome, struct weft_text *out)
 {
@@ -83,6 +132,7 @@ static void put_json(const struct weft_replay *replay, const struct weft_replay_
         weft_json_put_string(&writer, "differs_in", weft_text_chars(&outcome->how));
         if (outcome->rank >= 0) weft_json_put_integer(&writer, "rank", outcome->rank);
     }
+    if (replay->cli->groups) put_groups(outcome, &writer);
     weft_json_put_string(&writer, "fingerprint", weft_hash_show(outcome->parameters, hash));
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
@@ -102,6 +152,7 @@ static void put_text(const struct weft_replay_segment *segment,
     weft_text_addf(out, "end       parameters %s after step %lld%s\n",
                    weft_hash_show(outcome->parameters, hash), (long long)segment->last,
                    outcome->ends && outcome->differs == 0 ? ", as in the run's checkpoint" : "");
+    tell_groups(outcome, out);
 }
 
 static enum weft_status judge_replay(const struct weft_replay *replay,
@@ -143,7 +194,7 @@ static enum weft_status run_segment(struct weft_replay *replay, struct weft_erro
         status = weft_cli_emit(replay->cli, &out, err);
     }
     if (status == WEFT_OK) status = judge_replay(replay, &segment, &outcome, err);
-    weft_text_finish(&outcome.how);
+    weft_replay_outcome_finish(&outcome);
     weft_text_finish(&out);
     return status;
 }
@@ -151,7 +202,9 @@ static enum weft_status run_segment(struct weft_replay *replay, struct weft_erro
 static enum weft_status replay_run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_replay replay;
-    enum weft_status status = weft_replay_open(cli, &replay, err);
+    struct weft_cli one = *cli;
+    if (cli->groups && cli->ranks == 0) one.ranks = 1;
+    enum weft_status status = weft_replay_open(&one, &replay, err);
     if (status == WEFT_OK) status = run_segment(&replay, err);
     weft_replay_close(&replay);
     return status;
@@ -174,11 +227,17 @@ const struct weft_command weft_command_replay = {
         "(train.fingerprint.every) and in a checkpoint of the last step. It names the first step\n"
         "that differs (exit 79), with the rank whose gradient differs before the sum over ranks,\n"
         "or says that all are equal. It writes no file.\n"
+        "With --groups one rank repeats the steps, and prints loss and gradient norm of each "
+        "group\n"
+        "of micro-batches, as if it were a step of its own, with its samples: the group of a "
+        "spike\n"
+        "in a run of many ranks has a name.\n"
         "With the run's ranks and no other flags it runs the run's own plan. Otherwise a rule\n"
         "plans at once (fsdp2), or the named planner.\n"
         "Other data than the run's, or a machine that computes other bits, are refused.",
-    .flags = "--steps --set --layers --ranks --memory-limit --planner --work-limit --profile "
-             "--plan --poison",
+    .flags =
+        "--steps --groups --set --layers --ranks --memory-limit --planner --work-limit --profile "
+        "--plan --poison",
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,

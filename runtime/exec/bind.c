@@ -1,5 +1,5 @@
-#include "runtime/exec/culprit.h"
 #include "runtime/exec/host_update.h"
+#include "runtime/exec/looks.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
 

@@ -6,10 +6,12 @@
  * looks, and no rank updates after any look has found something. The unit with the last gradient is
  * updated first. After its reduction every rank knows the findings of all ranks
  * (weft_comm_carry). */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "runtime/exec/culprit.h"
 #include "runtime/exec/exec.h"
+#include "runtime/exec/looks.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
 
@@ -167,10 +169,25 @@ static enum weft_status bind_written(struct weft_exec *exec, int parity, int32_t
     return WEFT_OK;
 }
 
+static enum weft_status create_sums(struct weft_exec *exec, struct weft_error *err)
+{
+    struct exec_groups *groups = &exec->groups;
+    const size_t rounds = (size_t)weft_period_reductions(&exec->options.program->period);
+    if (!exec->options.sums_groups || groups->sums != NULL) return WEFT_OK;
+    if (exec->ranks != 1)
+        return weft_fail(err, WEFT_E_USAGE, "sums of each group are of one rank, and %d step",
+                         exec->ranks);
+    groups->sums = weft_pool_array(&exec->pool, rounds, sizeof *groups->sums);
+    groups->of = weft_pool_array(&exec->pool, rounds, sizeof *groups->of);
+    return groups->sums == NULL || groups->of == NULL ? weft_fail_memory(err, "sums of groups")
+                                                      : WEFT_OK;
+}
+
 enum weft_status weft_exec_bind_groups(struct weft_exec *exec, int parity, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
     const struct weft_period_rule *period = &program->period;
+    WEFT_TRY(create_sums(exec, err));
     const size_t n_tensors = (size_t)exec->options.config->model->n_tensors;
     int32_t *seen = calloc(n_tensors, sizeof *seen), micro = -1;
     bool ends = true;
@@ -188,6 +205,69 @@ enum weft_status weft_exec_bind_groups(struct weft_exec *exec, int parity, struc
     return status;
 }
 
+/* The summed record is written at the period's end alone, so the groups use its words until then:
+ * bins, and a word for numbers that are not finite. */
+static unsigned char *sum_word(const struct weft_exec *exec, int32_t word)
+{
+    return exec->record_sum + (int64_t)word * (int64_t)sizeof(uint64_t);
+}
+
+static void clear_sums(struct weft_exec *exec)
+{
+    static const struct weft_range words[] = {
+        {EXEC_WORD_NORM * sizeof(uint64_t), (EXEC_WORD_NORM + WEFT_NORM_WORDS) * sizeof(uint64_t)},
+        {EXEC_WORD_BAD_UNITS * sizeof(uint64_t), (EXEC_WORD_BAD_UNITS + 1) * sizeof(uint64_t)}};
+    weft_arena_fill(exec->arena, exec->streams[WEFT_LANE_COMPUTE], exec->record_sum, words, 2, 0);
+}
+
+void weft_exec_begin_groups(struct weft_exec *exec, int64_t step)
+{
+    struct exec_groups *groups = &exec->groups;
+    groups->step = step;
+    if (groups->sums == NULL) return;
+    groups->scale = exec->scale.scale;
+    memset(groups->of, 0,
+           (size_t)weft_period_reductions(&exec->options.program->period) * sizeof *groups->of);
+    clear_sums(exec);
+}
+
+/* Adds the squares of complete gradients. The last ones of a group send its sums to the host. */
+static void push_sums(struct weft_exec *exec, const struct exec_bound *bound,
+                      const struct exec_written *written)
+{
+    struct exec_group_sums *to = &exec->groups.sums[written->round];
+    struct weft_stream *stream = bound->stream;
+    weft_nn_add_norm(exec->options.nn, stream, &written->unit, sum_word(exec, EXEC_WORD_NORM),
+                     sum_word(exec, EXEC_WORD_BAD_UNITS));
+    if (!written->ends) return;
+    weft_arena_read(exec->arena, stream, sum_word(exec, EXEC_WORD_NORM), sizeof to->bins, to->bins);
+    weft_arena_read(exec->arena, stream, sum_word(exec, EXEC_WORD_BAD_UNITS), sizeof to->bad,
+                    &to->bad);
+    weft_arena_read(exec->arena, stream, EXEC_OWN(exec, loss), sizeof to->loss, &to->loss);
+    clear_sums(exec);
+    exec->groups.of[written->round] = exec->groups.step - (bound->carried ? 1 : 0);
+}
+
+bool weft_exec_next_group(const struct weft_exec *exec, int32_t *round, struct weft_group_line *out)
+{
+    const struct exec_groups *groups = &exec->groups;
+    const int32_t rounds = weft_period_reductions(&exec->options.program->period);
+    int finite = 1;
+    while (groups->sums != NULL && *round < rounds && groups->of[*round] == 0)
+        ++*round;
+    if (groups->sums == NULL || *round >= rounds) return false;
+    const struct exec_group_sums *sums = &groups->sums[*round];
+    const double norm = weft_norm_result(sums->bins, &finite);
+    *out = (struct weft_group_line){
+        .step = groups->of[*round],
+        .group = *round, /* of one rank */
+        .loss = sums->loss / ((double)exec->all_rows / (double)groups->n),
+        .norm = sums->bad != 0 ? INFINITY : norm / groups->scale * (double)groups->n,
+    };
+    ++*round;
+    return true;
+}
+
 void weft_exec_push_groups(struct weft_exec *exec, int32_t i)
 {
     const struct exec_bound *bound = &exec->bound[i];
@@ -200,6 +280,7 @@ void weft_exec_push_groups(struct weft_exec *exec, int32_t i)
     if (bound->carried ? groups->hashes_carried : groups->hashes)
         weft_nn_add_hash(exec->options.nn, bound->stream, &written->unit,
                          exec->record + (int64_t)word * (int64_t)sizeof(uint64_t));
+    if (groups->sums != NULL) push_sums(exec, bound, written);
 }
 
 static void add_words(const struct weft_exec *exec, int32_t from, struct weft_group_hashes *to)

@@ -2,10 +2,10 @@
 
 #include "runtime/exec/average.h"
 #include "runtime/exec/away.h"
-#include "runtime/exec/culprit.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/host_update.h"
+#include "runtime/exec/looks.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/poison.h"
 #include "runtime/exec/units.h"

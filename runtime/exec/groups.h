@@ -27,8 +27,10 @@ struct exec_groups {
     bool hashes, hashes_carried; /* of the period's step, and of the step before */
     /* Hashes of the rounds that a rotated period completed before its last backward. */
     struct weft_group_hashes early;
-    struct exec_group_sums *sums; /* [rounds]; NULL: no looks */
+    struct exec_group_sums *sums; /* [rounds]; NULL: not asked for */
     int64_t *of;                  /* [rounds], step of the sums; 0: none in this period */
+    int64_t step;                 /* of the period's own backward */
+    double scale;                 /* of the losses before that backward */
 };
 
 #endif

@@ -33,6 +33,7 @@ struct weft_exec_options {
     bool poison;
     const struct weft_failpoint *failpoint; /* its places are ops and "replica"; may be NULL */
     struct weft_watch *watch;               /* counts units that get initial values; may be NULL */
+    bool sums_groups;                       /* for weft_exec_next_group; of one rank alone */
 };
 
 /* Collective. Maps the arena of a program by its paging, and the peers' buffers that collectives
@@ -65,6 +66,13 @@ struct weft_group_hashes {
     int32_t ranks; /* that shared them */
     /* By group; with more groups the sum over every WEFT_GROUP_HASHES-th one. */
     uint64_t hashes[WEFT_GROUP_HASHES];
+};
+
+/* A group as a step of its own. */
+struct weft_group_line {
+    int64_t step, group;
+    double loss; /* mean over the group's rows */
+    double norm; /* of the gradient of that mean; infinite if an element is not finite */
 };
 
 struct weft_step_result {

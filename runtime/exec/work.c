@@ -1,8 +1,8 @@
 #include <math.h>
 
-#include "runtime/exec/culprit.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host_update.h"
+#include "runtime/exec/looks.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
 
@@ -88,6 +88,7 @@ void weft_exec_push_hashes(struct weft_exec *exec, int64_t updated)
     static const struct weft_range words = {0, EXEC_HASH_WORDS * sizeof(uint64_t)};
     const int64_t every = exec->options.config->train.fingerprint_every;
     exec->groups.hashes_carried = every > 0 && updated > 0 && updated % every == 0;
+    weft_exec_begin_groups(exec, updated + 1);
     exec->groups.hashes = every > 0 && (updated + 1) % every == 0;
     exec->hashes = exec->groups.hashes_carried && weft_exec_can_hash(exec);
     if (!exec->hashed) return;

@@ -79,6 +79,10 @@ struct weft_train_options {
     /* Called after every committed checkpoint; may be NULL. */
     enum weft_status (*on_save)(void *context, const struct weft_save_line *line,
                                 struct weft_error *err);
+    /* Called for every group of a step, with its line or the next one's; of one rank alone. May be
+     * NULL. */
+    enum weft_status (*on_group)(void *context, const struct weft_group_line *line,
+                                 struct weft_error *err);
     void *context;
     bool measured;           /* the plan's times of collectives: slower ones are warned of */
     bool several_hosts;      /* checkpoints are on a file system that hosts share */

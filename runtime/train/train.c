@@ -214,6 +214,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
         .poison = o->poison,
         .failpoint = o->failpoint,
         .watch = o->watch,
+        .sums_groups = o->on_group != NULL,
     };
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
     if (run->rank == 0 && run->train->fingerprint_every > 0 && !weft_exec_can_hash(run->exec))
@@ -511,6 +512,16 @@ static enum weft_status tell_step(struct run *run, const struct weft_step_inputs
     return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);
 }
 
+static enum weft_status tell_groups(struct run *run, struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
+    struct weft_group_line line;
+    int32_t round = 0;
+    while (o->on_group != NULL && weft_exec_next_group(run->exec, &round, &line))
+        WEFT_TRY(o->on_group(o->context, &line, err));
+    return WEFT_OK;
+}
+
 static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
@@ -533,6 +544,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
                      step, result.loss_scale);
     } while (result.skipped);
     result.parameters = parameters;
+    WEFT_TRY(tell_groups(run, err));
     run->trace->data_wait_ns = wait_ns;
     WEFT_TRY(weft_saving_catch_up(run->saving, err));
     if (!result.finite) return fail_numeric(run, &inputs, &result, err);
@@ -583,6 +595,7 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
         WEFT_TRY(weft_saving_after(run->saving, run->exec, first - 1, true, err));
     run->result.saved_step = weft_saving_saved_step(run->saving);
     WEFT_TRY(weft_exec_settle(run->exec, err));
+    WEFT_TRY(tell_groups(run, err));
     summarise_times(run);
     run->result.predicted_step_ns = run->facts.predicted_step_ns;
     memcpy(run->result.tiers, run->memory.tiers, sizeof run->result.tiers);

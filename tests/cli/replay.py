@@ -118,6 +118,30 @@ def a_flipped_bit_is_named_with_its_step(weft):
 
 
 @case
+def groups_of_a_replay_are_steps_of_their_own(weft):
+    """A rate that updates nothing leaves each group of 8 the step of a run with a batch of 1."""
+    still = {"train__optimizer": {"type": "sgd", "lr": 1e-30}, "train__steps": 2, "train__fingerprint": {"every": 0}}
+    for number, form in enumerate(({}, {"train__clip_norm": 0}, {"train__precision": {"compute": "f16", "reduce": "f32"}})):
+        config = weft.write("run.json", grouped(**still, **form))
+        weft.expect(0, "train", config, "--run", f"run{number}", "-q")
+        alone = weft.write("alone.json", grouped(**{**still, **form, "train__batch": 1, "train__steps": 16,
+                                                     "train__clip_norm": 1e9, "cluster__ranks": 1}))
+        weft.expect(0, "train", alone, "--run", f"alone{number}", "-q")
+        found = replay(weft, f"run{number}", "--groups")
+        assert found["equal"] and found["ranks"] == 1 and len(found["groups"]) == 16, found
+        for group, line in zip(found["groups"], lines(weft, f"alone{number}")):
+            assert (group["step"] - 1) * 8 + group["group"] == group["first_sample"] == line["step"] - 1, (group, line)
+            assert abs(group["loss"] / line["loss"] - 1) < 1e-6 and abs(group["norm"] / line["norm"] - 1) < 1e-3, (group, line)
+        for line in lines(weft, f"run{number}"):
+            mean = sum(group["loss"] for group in found["groups"] if group["step"] == line["step"]) / 8
+            assert abs(mean / line["loss"] - 1) < 1e-6, (mean, line)
+    text = weft.expect(0, "replay", "run0", "--steps", "2..2", "--groups", "-q")
+    highest = max((group for group in replay(weft, "run0", "--groups", "--steps", "2..2")["groups"]), key=lambda group: group["norm"])
+    assert f"highest   norm {highest['norm']:.4f}: group {highest['group']} of step 2" in text, text
+    weft.expect(64, "replay", "run0", "--groups", "-n", "2", says="one rank computes all groups")
+
+
+@case
 def an_audit_replays_the_drawn_parts(weft):
     config = weft.write("run.json", grouped(train__checkpoint={"every": 1, "keep_every": 2}))
     weft.expect(0, "train", config, "--run", "run", "-q")

@@ -1,7 +1,7 @@
-/* Finds the rank that went wrong: by looks for numbers that are not finite, and by hashes of each
- * group's gradient. Private to this folder. */
-#ifndef WEFT_RUNTIME_EXEC_CULPRIT_H
-#define WEFT_RUNTIME_EXEC_CULPRIT_H
+/* culprit.c: finds the rank that went wrong, by looks for numbers that are not finite and by hashes
+ * of each group's gradient. Private to this folder. */
+#ifndef WEFT_RUNTIME_EXEC_LOOKS_H
+#define WEFT_RUNTIME_EXEC_LOOKS_H
 
 #include "runtime/exec/parts.h"
 
@@ -23,6 +23,8 @@ WEFT_MUST_USE enum weft_status weft_exec_compare_looks(struct weft_exec *exec,
                                                        struct weft_culprit *out,
                                                        struct weft_error *err);
 
+/* Before a period's instructions: forgets the sums of the one before. */
+void weft_exec_begin_groups(struct weft_exec *exec, int64_t step);
 /* After all instructions of a table are bound: finds those that complete gradients of a group. */
 WEFT_MUST_USE enum weft_status weft_exec_bind_groups(struct weft_exec *exec, int parity,
                                                      struct weft_error *err);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/exec/parts.h"
+#include "runtime/exec/looks.h"
 #include "runtime/exec/state.h"
 #include "runtime/train/schedule.h"
 #include "tests/runtime/exec/job.h"

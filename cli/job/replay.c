@@ -18,6 +18,7 @@
 #include "library/run_mark.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/train/data.h"
 #include "runtime/train/train.h"
 #include "spec/config_batch.h"
 
@@ -327,7 +328,13 @@ static enum weft_status read_groups(const struct weft_replay *r, const char *pat
     const size_t room = (size_t)(rounds * (segment->last - segment->from + 1));
     char *bytes = NULL;
     size_t length = 0;
+    struct weft_data *data = NULL;
     WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
+    enum weft_status status = weft_data_open(config, WEFT_DATA_TRAINING, &data, err);
+    if (status != WEFT_OK) {
+        free(bytes);
+        return status;
+    }
     out->groups = calloc(room, sizeof *out->groups);
     const char *at = bytes, *last = bytes + length, *end;
     while (out->groups != NULL && at < last && (size_t)out->n_groups < room &&
@@ -335,11 +342,13 @@ static enum weft_status read_groups(const struct weft_replay *r, const char *pat
         struct weft_replay_group group;
         if (read_group(at, (size_t)(end - at), &group) && group.step >= segment->first) {
             group.samples = batch / rounds;
-            group.first_sample = (group.step - 1) * batch + group.group * group.samples;
+            group.first_sample = group.group * group.samples;
+            group.place = weft_data_place(data, group.step, group.first_sample);
             out->groups[out->n_groups++] = group;
         }
         at = end + 1;
     }
+    weft_data_close(data);
     free(bytes);
     if (out->groups == NULL) return weft_fail_memory(err, "the groups of steps");
     qsort(out->groups, (size_t)out->n_groups, sizeof *out->groups, compare_groups);

@@ -36,7 +36,8 @@ struct weft_replay_segment {
 /* A group of a replayed step (--groups). */
 struct weft_replay_group {
     int64_t step, group;
-    int64_t first_sample, samples; /* in the order of the data; the run's first sample is 0 */
+    int64_t first_sample, samples; /* of the step, from 0 */
+    int64_t place;                 /* first token of the first sample, over all files of the data */
     double loss, norm;             /* as if the group were a step of its own */
 };
 

@@ -73,6 +73,7 @@ static void put_groups(const struct weft_replay_outcome *outcome, struct weft_js
         weft_json_put_integer(writer, "group", group->group);
         weft_json_put_integer(writer, "first_sample", group->first_sample);
         weft_json_put_integer(writer, "samples", group->samples);
+        weft_json_put_integer(writer, "place", group->place);
         weft_json_put_number(writer, "loss", group->loss);
         weft_json_put_number(writer, "norm", group->norm);
         weft_json_end_object(writer);
@@ -104,10 +105,13 @@ static void tell_groups(const struct weft_replay_outcome *outcome, struct weft_t
     }
     weft_table_render(&table, 0, out);
     weft_table_finish(&table);
-    weft_text_addf(out, "highest   norm %.4f: group %lld of step %lld, samples %lld to %lld\n",
-                   highest->norm, (long long)highest->group, (long long)highest->step,
-                   (long long)highest->first_sample,
-                   (long long)(highest->first_sample + highest->samples - 1));
+    weft_text_addf(
+        out,
+        "highest   norm %.4f: group %lld of step %lld, samples %lld to %lld, the first one from "
+        "token %lld of the data on\n",
+        highest->norm, (long long)highest->group, (long long)highest->step,
+        (long long)highest->first_sample, (long long)(highest->first_sample + highest->samples - 1),
+        (long long)highest->place);
 }
 
 static void put_json(const struct weft_replay *replay, const struct weft_replay_segment *segment,

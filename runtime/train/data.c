@@ -113,8 +113,7 @@ void weft_data_close(struct weft_data *data)
     free(data);
 }
 
-/* First token of a sample. */
-static int64_t find_sample(const struct weft_data *data, int64_t step, int64_t sample)
+int64_t weft_data_place(const struct weft_data *data, int64_t step, int64_t sample)
 {
     uint64_t places = (uint64_t)(data->length - data->sample_tokens);
     if (data->part == WEFT_DATA_TRAINING) {
@@ -164,7 +163,7 @@ enum weft_status weft_data_fill_share(struct weft_data *data, int64_t step,
     int64_t n_targets = data->classes > 0 ? 1 : data->seq_len;
     for (int64_t s = 0; s < share->rounds * share->count; s++) {
         const int64_t sample = share->first + s / share->count * share->stride + s % share->count;
-        WEFT_TRY(weft_corpora_read(&data->corpora, find_sample(data, step, sample),
+        WEFT_TRY(weft_corpora_read(&data->corpora, weft_data_place(data, step, sample),
                                    data->sample_tokens + 1, data->sample, err));
         fill_sample(data, (char *)input + s * input_bytes, targets + s * n_targets);
     }

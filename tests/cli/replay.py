@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 
+from configs import LICENCE
 from saved import copy_step, manifest, parameters, saving, steps
 from tap import case, main, some
 
@@ -119,24 +120,30 @@ def a_flipped_bit_is_named_with_its_step(weft):
 
 @case
 def groups_of_a_replay_are_steps_of_their_own(weft):
-    """A rate that updates nothing leaves each group of 8 the step of a run with a batch of 1."""
+    """A rate that updates nothing leaves group 0 the step of a batch of 1. A text of one sample makes all groups alike."""
     still = {"train__optimizer": {"type": "sgd", "lr": 1e-30}, "train__steps": 2, "train__fingerprint": {"every": 0}}
-    for number, form in enumerate(({}, {"train__clip_norm": 0}, {"train__precision": {"compute": "f16", "reduce": "f32"}})):
+    for number, form in enumerate(({}, {"train__clip_norm": 0}, {"train__precision": {"compute": "f16", "reduce": "f32"}},
+                                   {"train__data": weft.write("one.txt", "one sample alone!")})):
         config = weft.write("run.json", grouped(**still, **form))
         weft.expect(0, "train", config, "--run", f"run{number}", "-q")
-        alone = weft.write("alone.json", grouped(**{**still, **form, "train__batch": 1, "train__steps": 16,
-                                                     "train__clip_norm": 1e9, "cluster__ranks": 1}))
+        alone = weft.write("alone.json", grouped(**{**still, **form, "train__batch": 1, "train__clip_norm": 1e9, "cluster__ranks": 1}))
         weft.expect(0, "train", alone, "--run", f"alone{number}", "-q")
         found = replay(weft, f"run{number}", "--groups")
         assert found["equal"] and found["ranks"] == 1 and len(found["groups"]) == 16, found
-        for group, line in zip(found["groups"], lines(weft, f"alone{number}")):
-            assert (group["step"] - 1) * 8 + group["group"] == group["first_sample"] == line["step"] - 1, (group, line)
-            assert abs(group["loss"] / line["loss"] - 1) < 1e-6 and abs(group["norm"] / line["norm"] - 1) < 1e-3, (group, line)
-        for line in lines(weft, f"run{number}"):
-            mean = sum(group["loss"] for group in found["groups"] if group["step"] == line["step"]) / 8
-            assert abs(mean / line["loss"] - 1) < 1e-6, (mean, line)
+        for line, whole in zip(lines(weft, f"alone{number}"), lines(weft, f"run{number}")):
+            groups = [group for group in found["groups"] if group["step"] == line["step"]]
+            assert [(group["group"], group["first_sample"], group["samples"]) for group in groups] == [(n, n, 1) for n in range(8)]
+            for group in groups if "train__data" in form else groups[:1]:
+                assert abs(group["loss"] / line["loss"] - 1) < 1e-6 and abs(group["norm"] / line["norm"] - 1) < 1e-3, (group, line)
+            mean = sum(group["loss"] for group in groups) / 8
+            assert abs(mean / whole["loss"] - 1) < 1e-6, (mean, whole)
+            with open(LICENCE, "rb") as file:
+                length = len(file.read())
+            places = {group["place"] for group in groups}
+            assert places == {0} if "train__data" in form else len(places) > 1 and 0 <= min(places) <= max(places) < length, places
     text = weft.expect(0, "replay", "run0", "--steps", "2..2", "--groups", "-q")
-    highest = max((group for group in replay(weft, "run0", "--groups", "--steps", "2..2")["groups"]), key=lambda group: group["norm"])
+    found = replay(weft, "run0", "--groups", "--steps", "2..2")["groups"]
+    highest = max(found, key=lambda group: group["norm"])
     assert f"highest   norm {highest['norm']:.4f}: group {highest['group']} of step 2" in text, text
     weft.expect(64, "replay", "run0", "--groups", "-n", "2", says="one rank computes all groups")
 

@@ -73,6 +73,7 @@ struct weft_cli {
     const char *from;          /* --from */
     const char *steps;         /* --steps A..B, of replay */
     bool groups;               /* --groups, of replay */
+    const char *dump, *into;   /* --dump layer:NAME and --into DIR, of replay */
     const char *part, *draw;   /* of audit */
     const char *disk;          /* --disk */
     const char *clock;         /* --clock wall|virtual */

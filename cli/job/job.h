@@ -46,6 +46,8 @@ struct weft_job {
                                   * or less: none */
     int64_t replay_to;           /* TRAIN: the last step of a replay; 0: no replay */
     bool groups;                 /* TRAIN: lines of all groups of a step, of one rank */
+    const char *dump, *dump_to;  /* TRAIN: tensors to write, of a replay; or NULL */
+    int64_t replay_from;         /* TRAIN: the first step of `dump` */
     const char *replay_bits;     /* what its bits depend on; or NULL */
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
     struct weft_watch *watch;    /* shows rank 0's progress; or NULL */

@@ -34,6 +34,9 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_json_put_integer(&writer, "steps", job->steps);
     weft_json_put_integer(&writer, "replay_to", job->replay_to);
     weft_json_put_bool(&writer, "groups", job->groups);
+    weft_json_put_integer(&writer, "replay_from", job->replay_from);
+    if (job->dump) weft_json_put_string(&writer, "dump", job->dump);
+    if (job->dump_to) weft_json_put_string(&writer, "dump_to", job->dump_to);
     if (job->replay_bits) weft_json_put_string(&writer, "replay_bits", job->replay_bits);
     if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
     if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);

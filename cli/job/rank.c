@@ -135,6 +135,10 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
     weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
     weft_json_bool(weft_json_member(root, "contention"), &rank->job.contention);
     weft_json_bool(weft_json_member(root, "groups"), &rank->job.groups);
+    WEFT_TRY(weft_json_need_integer(root, "job", "replay_from", 0, INT64_MAX,
+                                    &rank->job.replay_from, err));
+    weft_json_string(weft_json_member(root, "dump"), &rank->job.dump);
+    weft_json_string(weft_json_member(root, "dump_to"), &rank->job.dump_to);
     weft_json_string(weft_json_member(root, "replay_bits"), &rank->job.replay_bits);
     weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
@@ -387,6 +391,9 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .from = rank->job.from,
         .replay_to = rank->job.replay_to,
         .replay_bits = rank->job.replay_bits,
+        .replay_from = rank->job.replay_from,
+        .dump = rank->job.dump,
+        .dump_to = rank->job.dump_to,
         .watch = &rank->watch.watch,
         .context = rank,
         .stop = &stop_requested,

@@ -19,6 +19,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/train/data.h"
+#include "runtime/train/dump/dump.h"
 #include "runtime/train/train.h"
 #include "spec/config_batch.h"
 
@@ -207,11 +208,13 @@ static enum weft_status read_config(struct weft_replay *r, struct weft_error *er
                          r->run, (long long)r->recorded.last, (long long)steps);
     WEFT_TRY(weft_cli_read_config(cli, r->from.config, &r->session, err));
     struct weft_config *config = r->session.config;
-    if (cli->groups && config->cluster.ranks != 1)
-        return weft_fail(err, WEFT_E_USAGE,
-                         "--groups: one rank computes all groups of a step, one after the other: "
-                         "leave out -n %lld",
-                         (long long)config->cluster.ranks);
+    if (cli->dump != NULL) WEFT_TRY(weft_dump_check(config->model, cli->dump, err));
+    if (weft_replay_is_of_one(cli) && config->cluster.ranks != 1)
+        return weft_fail(
+            err, WEFT_E_USAGE,
+            "--groups and --dump: one rank computes all groups of a step, one after the other: "
+            "leave out -n %lld",
+            (long long)config->cluster.ranks);
     WEFT_TRY(keep_order(r, &split, config, own_ranks, err));
     /* Another limit or planner has the run's times. Another number of ranks has not. */
     r->from.same_times = config->cluster.ranks == own_ranks && cli->profile == NULL;
@@ -386,6 +389,9 @@ static enum weft_status run_steps(const struct weft_replay *r,
         .kept_fd = fd,
         .replay_to = segment->last,
         .groups = r->cli->groups,
+        .dump = r->cli->dump,
+        .dump_to = r->cli->into != NULL ? r->cli->into : "weft-dump",
+        .replay_from = segment->first,
         .replay_bits = bits,
         .watch = r->cli->watch,
         .stop = &replay_stop,

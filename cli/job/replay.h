@@ -53,6 +53,12 @@ struct weft_replay_outcome {
 };
 void weft_replay_outcome_finish(struct weft_replay_outcome *outcome);
 
+/* Whether the command line asks for a replay on one rank, which computes all groups. */
+static inline bool weft_replay_is_of_one(const struct weft_cli *cli)
+{
+    return cli->groups || cli->dump != NULL;
+}
+
 /* Reads the run that the command line names. WEFT_E_NO_INPUT without a run there, or without its
  * metrics. The caller closes *out, also after a failure. */
 WEFT_MUST_USE enum weft_status weft_replay_open(const struct weft_cli *cli, struct weft_replay *out,

@@ -207,7 +207,9 @@ static enum weft_status replay_run(const struct weft_cli *cli, struct weft_error
 {
     struct weft_replay replay;
     struct weft_cli one = *cli;
-    if (cli->groups && cli->ranks == 0) one.ranks = 1;
+    if (cli->into != NULL && cli->dump == NULL)
+        return weft_fail(err, WEFT_E_USAGE, "--into %s: it is the folder of --dump", cli->into);
+    if (weft_replay_is_of_one(cli) && cli->ranks == 0) one.ranks = 1;
     enum weft_status status = weft_replay_open(&one, &replay, err);
     if (status == WEFT_OK) status = run_segment(&replay, err);
     weft_replay_close(&replay);
@@ -236,12 +238,15 @@ const struct weft_command weft_command_replay = {
         "of micro-batches, as if it were a step of its own, with its samples: the group of a "
         "spike\n"
         "in a run of many ranks has a name.\n"
+        "With --dump layer:NAME one rank writes .npy files of f32 into a folder: values that the\n"
+        "layer's forward leaves, each group's gradients, and updates. Use few steps: it holds a\n"
+        "step's tensors in memory before it writes them.\n"
         "With the run's ranks and no other flags it runs the run's own plan. Otherwise a rule\n"
         "plans at once (fsdp2), or the named planner.\n"
         "Other data than the run's, or a machine that computes other bits, are refused.",
-    .flags =
-        "--steps --groups --set --layers --ranks --memory-limit --planner --work-limit --profile "
-        "--plan --poison",
+    .flags = "--steps --groups --dump --into --set --layers --ranks --memory-limit --planner "
+             "--work-limit --profile "
+             "--plan --poison",
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,

@@ -283,6 +283,29 @@ void weft_exec_push_groups(struct weft_exec *exec, int32_t i)
     if (groups->sums != NULL) push_sums(exec, bound, written);
 }
 
+void weft_exec_tell_layer(struct weft_exec *exec, int32_t i)
+{
+    const struct weft_exec_options *o = &exec->options;
+    const struct exec_bound *bound = &exec->bound[i];
+    const struct weft_instruction *at = &o->program->instructions[i];
+    if (o->on_layer == NULL || (at->op != WEFT_OP_FORWARD && at->op != WEFT_OP_BACKWARD)) return;
+    const struct exec_written *written = bound->with.layer.written;
+    o->on_layer(o->context, &(struct weft_exec_event){
+                                .stream = bound->stream,
+                                .arena = exec->arena,
+                                .call = bound->with.layer.call,
+                                .step = exec->groups.step - (bound->carried ? 1 : 0),
+                                .layer = at->layer,
+                                .micro = at->micro,
+                                .round = at->micro / o->program->period.group,
+                                .backward = at->op == WEFT_OP_BACKWARD,
+                                .complete = written == NULL ? NULL : written->unit.own,
+                                .n_complete = written == NULL ? 0 : written->unit.n_own,
+                                .base = exec->base,
+                                .loss_scale = exec->scale.scale,
+                            });
+}
+
 static void add_words(const struct weft_exec *exec, int32_t from, struct weft_group_hashes *to)
 {
     const uint64_t *words = exec->mailbox.sum + from;

@@ -223,6 +223,7 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
         issue_work(exec, bound);
         weft_exec_push_failure(exec, i, true);
         weft_exec_push_groups(exec, i);
+        weft_exec_tell_layer(exec, i);
         weft_exec_push_look(exec, i);
     }
     if (works && bound->ns > 0 && bound->comm == NULL)

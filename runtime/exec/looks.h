@@ -28,6 +28,8 @@ void weft_exec_begin_groups(struct weft_exec *exec, int64_t step);
 /* After all instructions of a table are bound: finds those that complete gradients of a group. */
 WEFT_MUST_USE enum weft_status weft_exec_bind_groups(struct weft_exec *exec, int parity,
                                                      struct weft_error *err);
+/* Tells options.on_layer of instruction i. */
+void weft_exec_tell_layer(struct weft_exec *exec, int32_t i);
 /* Queues the hashes and the sums of the gradients that instruction i has completed. */
 void weft_exec_push_groups(struct weft_exec *exec, int32_t i);
 /* The hashes of a whole step, from the mailbox of a period that was synchronised. */

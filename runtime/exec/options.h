@@ -17,6 +17,7 @@
 #include "spec/config.h"
 
 struct weft_exec;
+struct weft_exec_event;
 
 struct weft_exec_options {
     /* All must outlive the executor. */
@@ -34,6 +35,25 @@ struct weft_exec_options {
     const struct weft_failpoint *failpoint; /* its places are ops and "replica"; may be NULL */
     struct weft_watch *watch;               /* counts units that get initial values; may be NULL */
     bool sums_groups;                       /* for weft_exec_next_group; of one rank alone */
+    /* Called after the work of each forward and backward was queued, to queue copies of its
+     * results; may be NULL. */
+    void (*on_layer)(void *context, const struct weft_exec_event *event);
+    void *context;
+};
+
+/* A forward or backward of a layer whose work is queued. */
+struct weft_exec_event {
+    struct weft_stream *stream;
+    struct weft_arena *arena;
+    const struct weft_nn_call *call;
+    int64_t step;
+    int32_t layer, micro, round; /* of the step */
+    bool backward;
+    /* BACKWARD: whole gradients of a group that are complete now, at base + state_at elements. */
+    const struct weft_nn_piece *complete;
+    int64_t n_complete;
+    const unsigned char *base;
+    double loss_scale; /* of these gradients */
 };
 
 /* Collective. Maps the arena of a program by its paging, and the peers' buffers that collectives

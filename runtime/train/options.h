@@ -96,6 +96,9 @@ struct weft_train_options {
     int64_t replay_to;
     /* Names on which the replayed bits depend (bits.h); NULL: not known. */
     const char *replay_bits;
+    /* Tensors to write, of steps from replay_from on (dump/dump.h); NULL: none. */
+    const char *dump, *dump_to;
+    int64_t replay_from;
     const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
 };
 

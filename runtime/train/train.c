@@ -13,6 +13,7 @@
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
+#include "runtime/train/dump/dump.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/identity.h"
 #include "runtime/train/pace.h"
@@ -43,6 +44,7 @@ struct run {
     struct weft_error *unread; /* data of the next step, or held out, that this rank cannot read */
     struct weft_arena *arena;
     struct weft_exec *exec;
+    struct weft_dump *dump; /* NULL: writes no tensors */
     struct weft_trace *trace;
     struct times *times;
     int64_t waited_ns; /* for data, after the first steps */
@@ -215,7 +217,11 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
         .failpoint = o->failpoint,
         .watch = o->watch,
         .sums_groups = o->on_group != NULL,
+        .on_layer = o->dump != NULL ? weft_dump_look : NULL,
     };
+    const struct weft_dump_options dump = {o->config->model, o->dump, o->dump_to, o->replay_from};
+    if (o->dump != NULL) WEFT_TRY(weft_dump_create(&dump, &run->dump, err));
+    options.context = run->dump;
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
     if (run->rank == 0 && run->train->fingerprint_every > 0 && !weft_exec_can_hash(run->exec))
         weft_log(WEFT_LOG_WARNING,
@@ -234,6 +240,7 @@ static void close_run(struct run *run)
     weft_saving_close(run->saving);
     if (run->exec != NULL && o->on_exec != NULL) o->on_exec(o->context, NULL);
     weft_exec_destroy(run->exec);
+    weft_dump_destroy(run->dump);
     if (run->arena != NULL) weft_comm_unmap_arena(run->options->comm);
     weft_trace_destroy(run->trace);
     weft_evaluation_destroy(run->evaluation);
@@ -522,6 +529,13 @@ static enum weft_status tell_groups(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
+/* The settle of a dump completes the last group of a rotated period. */
+static enum weft_status dump_step(struct run *run, int64_t step, struct weft_error *err)
+{
+    WEFT_TRY(weft_dump_after(run->dump, run->exec, step, err));
+    return step >= run->options->replay_from ? tell_groups(run, err) : WEFT_OK;
+}
+
 static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
@@ -530,6 +544,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     WEFT_TRY(take_inputs(run, step, &inputs, &wait_ns, err));
     struct weft_step_result result = {0};
     struct weft_hash parameters = {0};
+    if (run->dump != NULL) WEFT_TRY(weft_dump_before(run->dump, run->exec, step, err));
     /* A step that overflowed in f16 runs again with a smaller loss scale. It does not advance the
      * schedule, the step or its random numbers. */
     do {
@@ -537,6 +552,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         /* The updates before the step were in its first try. */
         parameters.high += result.parameters.high;
         parameters.low += result.parameters.low;
+        if (result.skipped && run->dump != NULL) weft_dump_forget(run->dump);
         if (result.skipped && run->rank == 0)
             weft_log(WEFT_LOG_INFO,
                      "step %" PRId64 ": gradients overflowed with a loss scale of %g; done again "
@@ -545,6 +561,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     } while (result.skipped);
     result.parameters = parameters;
     WEFT_TRY(tell_groups(run, err));
+    if (run->dump != NULL && result.finite) WEFT_TRY(dump_step(run, step, err));
     run->trace->data_wait_ns = wait_ns;
     WEFT_TRY(weft_saving_catch_up(run->saving, err));
     if (!result.finite) return fail_numeric(run, &inputs, &result, err);

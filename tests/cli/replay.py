@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """A replay repeats a run's bits on other ranks and plans, and names the first step that was computed wrongly."""
+import array
+import ast
 import json
+import math
 import os
 import random
 import re
@@ -146,6 +149,63 @@ def groups_of_a_replay_are_steps_of_their_own(weft):
     highest = max(found, key=lambda group: group["norm"])
     assert f"highest   norm {highest['norm']:.4f}: group {highest['group']} of step 2" in text, text
     weft.expect(64, "replay", "run0", "--groups", "-n", "2", says="one rank computes all groups")
+
+
+def load(weft, name):
+    """Reads a .npy of f32 without NumPy: its shape and its numbers."""
+    with open(weft.path(name), "rb") as file:
+        content = file.read()
+    length = int.from_bytes(content[8:10], "little")
+    assert content[:8] == b"\x93NUMPY\x01\x00" and (10 + length) % 64 == 0, content[:10]
+    header = ast.literal_eval(content[10:10 + length].decode())
+    assert header["descr"] == "<f4" and header["fortran_order"] is False, header
+    numbers = array.array("f", content[10 + length:])
+    assert len(numbers) == math.prod(header["shape"]), header
+    return header["shape"], numbers
+
+
+@case
+def dumped_tensors_are_those_of_the_step(weft):
+    """With SGD an update is the rate times the sum of all groups' gradients. A layer's output is the next one's input."""
+    for number, form in enumerate(({"train__clip_norm": 1e9}, {"train__clip_norm": 0},
+                                   {"train__group": 2, "train__precision": {"compute": "f16", "reduce": "f32"}})):
+        config = weft.write("run.json", grouped(**{"train__optimizer": {"type": "sgd", "lr": 0.5, "momentum": 0,
+                                                                               "weight_decay": 0}, **form}))
+        weft.expect(0, "train", config, "--run", f"run{number}", "-q")
+        names = ("h.0", "h.1")
+        out = replay(weft, f"run{number}", "--steps", "7..8", "--dump", f"layer:{','.join(names)}", "--into", f"dump{number}")
+        assert out["equal"] and out["ranks"] == 1, out
+        files = sorted(os.listdir(weft.path(f"dump{number}")))
+        assert {name.split(".")[0] for name in files} == {"step-7", "step-8"}, files
+        updates = [name for name in files if name.endswith(".update.npy") and name.startswith("step-8.")]
+        assert updates, files
+        groups = 8 // form.get("train__group", 1)
+        last = lines(weft, f"run{number}")[-1]
+        rate = last["lr"] * last["clip"]
+        for name in updates:
+            tensor = name[len("step-8."):-len(".update.npy")]
+            shape, update = load(weft, f"dump{number}/{name}")
+            parts = [load(weft, f"dump{number}/step-8.group-{group}.{tensor}.gradient.npy") for group in range(groups)]
+            assert all(part[0] == shape for part in parts), (tensor, shape)
+            scale = max(map(abs, update)) or 1
+            for at in range(0, len(update), 7):
+                wanted = -rate * sum(part[1][at] for part in parts)
+                assert abs(update[at] - wanted) < 1e-3 * scale, (tensor, at, update[at], wanted)
+        for micro in range(8):
+            left, right = (load(weft, f"dump{number}/step-8.micro-{micro}.{name}.npy") for name in ("h.0.y", "h.1.x"))
+            assert left == right and len(left[0]) == 2, micro
+
+
+@case
+def a_dump_that_cannot_be_is_refused(weft):
+    config = weft.write("run.json", grouped())
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    weft.expect(64, "replay", "run", "--dump", "layer:hh.0", says="has no layer of that name: did you mean h.0")
+    weft.expect(64, "replay", "run", "--dump", "h.0", says="write layer:NAME")
+    weft.expect(64, "replay", "run", "--dump", "layer:h.0", "-n", "2", says="one rank computes all groups")
+    weft.expect(64, "replay", "run", "--into", "there", says="it is the folder of --dump")
+    weft.write("file", "in the way")
+    weft.expect(73, "replay", "run", "--steps", "8..8", "--dump", "layer:h.0", "--into", "file/there", says="the folder of the dump")
 
 
 @case

@@ -8,7 +8,6 @@
  * (weft_comm_carry). */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/exec/exec.h"
 #include "runtime/exec/looks.h"
@@ -226,8 +225,6 @@ void weft_exec_begin_groups(struct weft_exec *exec, int64_t step)
     groups->step = step;
     if (groups->sums == NULL) return;
     groups->scale = exec->scale.scale;
-    memset(groups->of, 0,
-           (size_t)weft_period_reductions(&exec->options.program->period) * sizeof *groups->of);
     clear_sums(exec);
 }
 
@@ -248,7 +245,7 @@ static void push_sums(struct weft_exec *exec, const struct exec_bound *bound,
     exec->groups.of[written->round] = exec->groups.step - (bound->carried ? 1 : 0);
 }
 
-bool weft_exec_next_group(const struct weft_exec *exec, int32_t *round, struct weft_group_line *out)
+bool weft_exec_next_group(struct weft_exec *exec, int32_t *round, struct weft_group_line *out)
 {
     const struct exec_groups *groups = &exec->groups;
     const int32_t rounds = weft_period_reductions(&exec->options.program->period);
@@ -264,6 +261,7 @@ bool weft_exec_next_group(const struct weft_exec *exec, int32_t *round, struct w
         .loss = sums->loss / ((double)exec->all_rows / (double)groups->n),
         .norm = sums->bad != 0 ? INFINITY : norm / groups->scale * (double)groups->n,
     };
+    groups->of[*round] = 0;
     ++*round;
     return true;
 }

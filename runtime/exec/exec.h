@@ -39,10 +39,9 @@ WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
  * applies any. */
 WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err);
 
-/* Gives the groups that the last step or settle completed, with options.sums_groups. *round begins
+/* Gives each group that a step or a settle completed once, with options.sums_groups. *round begins
  * at 0. False after the last one. */
-bool weft_exec_next_group(const struct weft_exec *exec, int32_t *round,
-                          struct weft_group_line *out);
+bool weft_exec_next_group(struct weft_exec *exec, int32_t *round, struct weft_group_line *out);
 
 /* The loss scale of the next backward. A resumed run needs it. */
 struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec);

@@ -28,7 +28,7 @@ struct exec_groups {
     /* Hashes of the rounds that a rotated period completed before its last backward. */
     struct weft_group_hashes early;
     struct exec_group_sums *sums; /* [rounds]; NULL: not asked for */
-    int64_t *of;                  /* [rounds], step of the sums; 0: none in this period */
+    int64_t *of;                  /* [rounds], step of the sums; 0: none, or given already */
     int64_t step;                 /* of the period's own backward */
     double scale;                 /* of the losses before that backward */
 };

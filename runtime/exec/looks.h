@@ -23,7 +23,7 @@ WEFT_MUST_USE enum weft_status weft_exec_compare_looks(struct weft_exec *exec,
                                                        struct weft_culprit *out,
                                                        struct weft_error *err);
 
-/* Before a period's instructions: forgets the sums of the one before. */
+/* Before a period's instructions, of a step or of the settle before it. */
 void weft_exec_begin_groups(struct weft_exec *exec, int64_t step);
 /* After all instructions of a table are bound: finds those that complete gradients of a group. */
 WEFT_MUST_USE enum weft_status weft_exec_bind_groups(struct weft_exec *exec, int parity,

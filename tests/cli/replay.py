@@ -169,8 +169,8 @@ def dumped_tensors_are_those_of_the_step(weft):
     """With SGD an update is the rate times the sum of all groups' gradients. A layer's output is the next one's input."""
     for number, form in enumerate(({"train__clip_norm": 1e9}, {"train__clip_norm": 0},
                                    {"train__group": 2, "train__precision": {"compute": "f16", "reduce": "f32"}})):
-        config = weft.write("run.json", grouped(**{"train__optimizer": {"type": "sgd", "lr": 0.5, "momentum": 0,
-                                                                               "weight_decay": 0}, **form}))
+        config = weft.write("run.json", hashed(**{"train__group": 1, "train__optimizer": {"type": "sgd", "lr": 0.5, "momentum": 0,
+                                                                                                   "weight_decay": 0}, **form}))
         weft.expect(0, "train", config, "--run", f"run{number}", "-q")
         names = ("h.0", "h.1")
         out = replay(weft, f"run{number}", "--steps", "7..8", "--dump", f"layer:{','.join(names)}", "--into", f"dump{number}")

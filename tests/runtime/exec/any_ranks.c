@@ -15,6 +15,7 @@ enum { STEPS = 3, KEYS = 12, KEY_BYTES = 48 };
 struct outcome {
     struct weft_hash fingerprint;
     double losses[STEPS + 1];
+    struct weft_group_hashes gradients[STEPS + 1]; /* by step */
 };
 
 struct task {
@@ -42,8 +43,11 @@ static int train_rank(int32_t rank, const struct ranks *ranks, void *argument)
     struct job_rank r;
     struct outcome outcome = {0};
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
-    for (int64_t step = 1; step <= STEPS; step++)
-        outcome.losses[step] = job_rank_step(&r, step).loss;
+    for (int64_t step = 1; step <= STEPS; step++) {
+        const struct weft_step_result result = job_rank_step(&r, step);
+        outcome.losses[step] = result.loss;
+        outcome.gradients[result.gradients.step] = result.gradients;
+    }
     OK(weft_exec_settle(r.exec, &err));
     OK(weft_exec_fingerprint(r.exec, &outcome.fingerprint, &err));
     if (rank == 0) *task->outcome = outcome;
@@ -62,6 +66,7 @@ static void open_job(struct job *job, const struct order *order, const struct sh
     snprintf(keys[n++], KEY_BYTES, "train.batch=%d", order->groups * order->micro_steps);
     snprintf(keys[n++], KEY_BYTES, "train.group=%d", order->micro_steps);
     snprintf(keys[n++], KEY_BYTES, "cluster.emulate=false");
+    snprintf(keys[n++], KEY_BYTES, "train.fingerprint.every=1");
     for (int i = 0; i < n; i++)
         overrides[i] = keys[i];
     for (int i = 0; i < MOST_SETTINGS && order->settings[i] != NULL; i++)
@@ -74,9 +79,16 @@ static void check_outcome(const struct outcome *first, const struct outcome *out
                           const char *what)
 {
     CHECK(weft_hash_equal(first->fingerprint, outcome->fingerprint), "%s: other parameters", what);
-    for (int s = 1; s <= STEPS; s++)
+    CHECK(first->gradients[1].step == 1, "no hashes of gradients");
+    for (int s = 1; s <= STEPS; s++) {
+        const struct weft_group_hashes *a = &first->gradients[s], *b = &outcome->gradients[s];
         CHECK(first->losses[s] == outcome->losses[s], "%s, step %d: loss %.17g, not %.17g", what, s,
               outcome->losses[s], first->losses[s]);
+        CHECK(a->step == b->step && a->n == b->n, "%s, step %d: other groups", what, s);
+        for (int64_t g = 0; g < a->n; g++)
+            CHECK(a->hashes[g] == b->hashes[g], "%s, step %d: another gradient of group %d", what,
+                  s, (int)g);
+    }
 }
 
 /* Trains with some plans, and compares each with the first outcome of the order; *n counts. */

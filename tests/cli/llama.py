@@ -108,6 +108,24 @@ def logits_are_of_the_token_after_each(weft):
 
 
 @case
+def a_checkpoint_of_one_recipe_is_not_resumed_under_another(weft):
+    """Each change is another function, with the same tensors or with others; the same recipe goes on."""
+    trained(weft, llama(train__checkpoint={"at_end": True}))
+    for block, says in (({"rope_base": 100}, "rope_base is 100, and was 10000"), ({"eps": 0.01}, "eps is 0.01"),
+                        ({"rope_factor": 8, "rope_original": 16}, "rope_factor is 8"), ({"window": 24}, "window is 24"),
+                        ({"kv_heads": 4}, "attn.qkv.weight is [64, 32]"), ({"qkv_bias": True}, "qkv.bias is missing"),
+                        ({"type": "qwen3_block"}, "q_norm.weight is missing"),
+                        ({"type": "transformer_block", "kv_heads": None}, "ln1.weight is missing")):
+        model = llama(block, train__steps=6)
+        entry = model["model"]["layers"][1]
+        model["model"]["layers"][1] = {key: value for key, value in entry.items() if value is not None}
+        weft.expect(65, "train", weft.write("other.json", model), "--resume=run/checkpoints/step-4", "--run",
+                    weft.fresh("other"), "-q", says=says)
+    weft.expect(0, "train", weft.write("more.json", llama(train__steps=6)), "--resume=run/checkpoints/step-4", "--run",
+                weft.fresh("more"), "-q")
+
+
+@case
 def requests_beyond_the_kernels_are_refused(weft):
     refused = (
         ({"window": 23}, [], ["\"window\" is 23", "24 tokens"]),

@@ -194,6 +194,50 @@ Test(tokenizer, refuses_features_that_it_lacks_by_name)
     weft_text_finish(&json);
 }
 
+/* The file with one text in place of another is refused, and the error names the lie. */
+static void expect_lie(const char *from, const char *to, const char *says)
+{
+    struct weft_tokenizer *tokenizer = NULL;
+    struct weft_error err = {0};
+    struct weft_text json, lie;
+    make_json(true, byte_level, "", &json);
+    char *at = strstr(json.data, from);
+    cr_assert_not_null(at, "%s", from);
+    weft_text_init(&lie);
+    weft_text_append(&lie, json.data, (size_t)(at - json.data));
+    weft_text_add(&lie, to);
+    weft_text_add(&lie, at + strlen(from));
+    cr_expect_eq(
+        weft_tokenizer_parse(weft_text_chars(&lie), lie.length, "t.json", &tokenizer, &err),
+        WEFT_E_DATA, "%s", to);
+    cr_expect(strstr(err.text, says) != NULL, "%s: %s", to, err.text);
+    weft_text_finish(&lie);
+    weft_text_finish(&json);
+}
+
+Test(tokenizer, refuses_numbers_and_merges_that_lie)
+{
+    static const char *const numbers[] = {"-1",    "2147483648", "9223372036854775807",
+                                          "1e300", "2.5",        "\"256\""};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char vocab[64], added[64];
+        snprintf(vocab, sizeof vocab, "\"\u0120t\":%s", numbers[i]);
+        snprintf(added, sizeof added, "\"id\":%s", numbers[i]);
+        expect_lie("\"\u0120t\":256", vocab, "the number of token");
+        expect_lie("\"id\":50256", added, "the number of token");
+    }
+    expect_lie("\"\u0120t\":256", "\"\u0120t\":257", "is there twice");
+    expect_lie("\"\u0120t\":256", "\"other\":256", "no token");
+    expect_lie("\"!\":0,", "", "byte 33 is no token");
+    expect_lie("[\"h\",\"e\"]", "[\"h\"]", "must be two tokens");
+    expect_lie("[\"h\",\"e\"]", "[]", "must be two tokens");
+    expect_lie("[\"h\",\"e\"]", "7", "must be two tokens");
+    expect_lie("[\"h\",\"e\"]", "[\"h\",\"\"]", "no token");
+    expect_lie("[\"h\",\"e\"]", "[\"h\",\"q\"]", "no token");
+    expect_lie("\"merges\":[", "\"merges\":7,\"more\":[", "must be a list");
+    expect_lie("\"vocab\":{", "\"vocab\":7,\"more\":{", "vocab");
+}
+
 /* NFC is not made here: only text that it leaves alone is taken, or text in this form. */
 Test(tokenizer, takes_nfc_or_text_that_nfc_leaves_alone)
 {

@@ -258,6 +258,32 @@ Test(walk, refuses_wrong_steps)
             {.op = &weft_op_activate, .in = {"x"}, .out = {"y", "z"}, .kind = WEFT_WORD_RELU});
 }
 
+#define LOSS(from)                                                                                 \
+    {                                                                                              \
+        .op = &weft_op_loss, .in = {from}, .out = { "d_logits" }                                   \
+    }
+
+Test(walk, a_loss_reads_a_product_of_its_own)
+{
+    const char *const reason = "its input must be the whole result of a product";
+    REFUSES(reason, RELU("x", "a"), LOSS("a"));
+    REFUSES(reason, PRODUCT("x", "a", "16"), LOSS("a[0:8]"));
+    REFUSES(reason, LOSS("x"));
+}
+
+/* A chain of products, each with a tensor. */
+Test(walk, refuses_more_tensors_than_a_call_has)
+{
+    static char names[WEFT_LAYER_TENSORS + 1][8];
+    struct weft_recipe_step steps[WEFT_LAYER_TENSORS + 1] = {0};
+    for (int i = 0; i <= WEFT_LAYER_TENSORS; i++) {
+        snprintf(names[i], sizeof names[i], "%s", i < WEFT_LAYER_TENSORS ? "a0" : "y");
+        if (i < WEFT_LAYER_TENSORS) names[i][1] = (char)('a' + i);
+        steps[i] = (struct weft_recipe_step)PRODUCT(i > 0 ? names[i - 1] : "x", names[i], "8");
+    }
+    refuses_steps(steps, WEFT_LAYER_TENSORS + 1, "more than 12 tensors");
+}
+
 Test(walk, refuses_numbers_of_steps_beyond_the_limits)
 {
     const struct weft_recipe_step many[WEFT_RECIPE_STEPS + 1] = {RELU("x", "y")};

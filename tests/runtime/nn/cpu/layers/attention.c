@@ -329,6 +329,8 @@ static void check_threads(const char *library, enum weft_dtype dtype, struct sha
         weft_gemm_close(cpu->gemm);
         cpu->gemm = gemm;
         cpu->threads = threads[t];
+        memset(g.output, 0xff, n); /* nothing is left of another run */
+        memset(g.d_qkv, 0xff, n_d);
         run_grouped(nn, &g);
         if (t == 0) {
             memcpy(right, g.output, n);

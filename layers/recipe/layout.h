@@ -109,7 +109,15 @@ struct weft_classifier_layout {
     } backward;
 };
 
-/* Layouts of a layer of the kind, for a batch. */
+/* Layouts of a walk of the kind, which is derived once for all calls of a layer. */
+struct weft_walk;
+struct weft_transformer_block_layout weft_layout_transformer_block_of(const struct weft_walk *walk);
+struct weft_layer_norm_layout weft_layout_layer_norm_of(const struct weft_walk *walk);
+struct weft_linear_layout weft_layout_linear_of(const struct weft_walk *walk);
+struct weft_lm_head_layout weft_layout_lm_head_of(const struct weft_walk *walk);
+struct weft_classifier_layout weft_layout_classifier_of(const struct weft_walk *walk);
+
+/* Layouts of a layer of the kind, for a batch. Each derives a walk. */
 struct weft_transformer_block_layout weft_layout_transformer_block(const struct weft_layer *layer,
                                                                    const struct weft_batch *batch,
                                                                    enum weft_recompute level);

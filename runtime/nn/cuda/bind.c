@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/text.h"
+#include "layers/recipe/walk.h"
 #include "runtime/nn/cuda/attention_choices.h"
 #include "runtime/nn/cuda/kinds.h"
 #include "spec/kind.h"
@@ -380,6 +382,19 @@ static enum weft_status issue_backward(struct weft_stream *stream, struct CUstre
 {
     (void)stream;
     return run_kind(argument, on, true, err);
+}
+
+enum weft_status weft_nn_cuda_prepare(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                      struct weft_pool *pool, const void **out,
+                                      struct weft_error *err)
+{
+    (void)nn;
+    if (call->layer->kind->recipe == NULL) return WEFT_OK;
+    struct weft_walk *walk = weft_pool_array(pool, 1, sizeof *walk);
+    if (walk == NULL) return weft_fail_memory(err, "the steps of a layer");
+    WEFT_TRY(weft_walk_derive(call->layer, &call->batch, call->recompute, walk, err));
+    *out = walk;
+    return WEFT_OK;
 }
 
 void weft_nn_cuda_forward(struct weft_nn *nn, struct weft_stream *stream,

@@ -111,7 +111,9 @@ static struct weft_cuda_linear linear_of(const struct weft_nn_call *call, int we
 static struct block block_of(const struct weft_nn_call *call, bool backward)
 {
     const struct weft_transformer_block_layout at =
-        weft_layout_transformer_block(call->layer, &call->batch, call->recompute);
+        call->prepared != NULL
+            ? weft_layout_transformer_block_of(call->prepared)
+            : weft_layout_transformer_block(call->layer, &call->batch, call->recompute);
     const int64_t h = call->layer->hidden, f = weft_block_key(call->layer, WEFT_BLOCK_FFN);
     const void *temporary = call->temporary, *dropped = NULL;
     if (call->recompute != WEFT_RECOMPUTE_NONE)

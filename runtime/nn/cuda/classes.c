@@ -92,7 +92,7 @@ int32_t weft_cuda_classifier_maps(const struct weft_layer *layer, const struct w
 
 int weft_cuda_lm_head_forward(const struct weft_cuda_call *c)
 {
-    const struct weft_lm_head_layout layout = weft_layout_lm_head(c->call->layer, &c->call->batch);
+    const struct weft_lm_head_layout layout = WEFT_CUDA_LAYOUT(lm_head, c->call);
     const struct weft_cuda_linear linear = head_of_call(c->call, layout.gap);
     return classify_rows(c, &linear, weft_cuda_part(c->call->saved, layout.saved.d_logits));
 }
@@ -100,7 +100,7 @@ int weft_cuda_lm_head_forward(const struct weft_cuda_call *c)
 int weft_cuda_lm_head_backward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
-    const struct weft_lm_head_layout layout = weft_layout_lm_head(call->layer, &call->batch);
+    const struct weft_lm_head_layout layout = WEFT_CUDA_LAYOUT(lm_head, call);
     const struct weft_cuda_linear linear = head_of_call(call, layout.gap);
     return classify_backward(c, &linear, weft_cuda_part(call->saved, layout.saved.d_logits),
                              weft_cuda_part(call->temporary, layout.backward.sums),
@@ -128,7 +128,7 @@ struct weft_nn_needs weft_cuda_classifier_needs(bool plain, const struct weft_la
 int weft_cuda_classifier_forward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
-    const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
+    const struct weft_classifier_layout layout = WEFT_CUDA_LAYOUT(classifier, call);
     void *pooled = weft_cuda_part(call->saved, layout.saved.pooled);
     const struct weft_cuda_linear linear = classifier_of_call(call, layout.gap, pooled);
     const int code = weft_cuda_pool(linear.dtype, call->batch.samples, call->batch.seq_len,
@@ -140,7 +140,7 @@ int weft_cuda_classifier_forward(const struct weft_cuda_call *c)
 int weft_cuda_classifier_backward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
-    const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
+    const struct weft_classifier_layout layout = WEFT_CUDA_LAYOUT(classifier, call);
     const struct weft_cuda_linear linear =
         classifier_of_call(call, layout.gap, weft_cuda_part(call->saved, layout.saved.pooled));
     void *d_pooled = call->input_gradient != NULL

@@ -71,8 +71,8 @@ WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *b
     .needs = weft_nn_cuda_needs, .unit_needs = weft_nn_cuda_unit_needs,                            \
     .receive_needs = weft_nn_cuda_receive_needs, .has_choices = weft_nn_cuda_has_choices,          \
     .choose = weft_nn_cuda_choose, .bind = weft_nn_cuda_bind, .choices = weft_nn_cuda_choices,     \
-    .verdict = weft_nn_cuda_verdict, .forward = weft_nn_cuda_forward,                              \
-    .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load,                                  \
+    .verdict = weft_nn_cuda_verdict, .prepare = weft_nn_cuda_prepare,                              \
+    .forward = weft_nn_cuda_forward, .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load, \
     .initialise = weft_nn_cuda_initialise, .round = weft_nn_cuda_round,                            \
     .update = weft_nn_cuda_update, .moments = weft_nn_cuda_moments, .apply = weft_nn_cuda_apply,   \
     .add_norm = weft_nn_cuda_add_norm, .record_loss = weft_nn_cuda_record_loss,                    \
@@ -87,6 +87,11 @@ struct weft_nn_needs weft_nn_cuda_needs(const struct weft_nn *nn, const struct w
 int64_t weft_nn_cuda_unit_needs(const struct weft_nn *nn);
 int64_t weft_nn_cuda_receive_needs(int32_t ranks, int64_t slice_bytes);
 enum weft_status weft_nn_cuda_verdict(struct weft_nn *nn, struct weft_error *err);
+/* The walk of a layer with a recipe, of which each call takes its layout. */
+struct weft_pool;
+enum weft_status weft_nn_cuda_prepare(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                      struct weft_pool *pool, const void **out,
+                                      struct weft_error *err);
 void weft_nn_cuda_forward(struct weft_nn *nn, struct weft_stream *stream,
                           const struct weft_nn_call *call);
 void weft_nn_cuda_backward(struct weft_nn *nn, struct weft_stream *stream,

@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_NN_CUDA_KINDS_H
 #define WEFT_RUNTIME_NN_CUDA_KINDS_H
 
+#include "layers/recipe/layout.h"
 #include "runtime/nn/cuda/multiply.h"
 
 struct weft_cuda_call {
@@ -36,6 +37,11 @@ static inline void *weft_cuda_part(const void *buffer, int64_t offset_bytes)
 {
     return (char *)(uintptr_t)buffer + offset_bytes;
 }
+
+/* The layout of a call's layer: of its prepared walk, if there is one. */
+#define WEFT_CUDA_LAYOUT(kind, call)                                                               \
+    ((call)->prepared != NULL ? weft_layout_##kind##_of((call)->prepared)                          \
+                              : weft_layout_##kind((call)->layer, &(call)->batch))
 
 static inline int64_t weft_cuda_rows(const struct weft_nn_call *call)
 {

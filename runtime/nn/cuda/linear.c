@@ -103,7 +103,7 @@ int weft_cuda_linear_forward(const struct weft_cuda_call *c)
 int weft_cuda_linear_backward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
-    const struct weft_linear_layout layout = weft_layout_linear(call->layer, &call->batch);
+    const struct weft_linear_layout layout = WEFT_CUDA_LAYOUT(linear, call);
     const struct weft_cuda_linear linear = linear_of_call(call);
     const struct weft_product_finish finish = {0};
     const void *dy = call->output_gradient;

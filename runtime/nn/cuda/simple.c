@@ -53,7 +53,7 @@ struct weft_nn_needs weft_cuda_norm_needs(bool plain, const struct weft_layer *l
 int weft_cuda_norm_forward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
-    const struct weft_layer_norm_layout layout = weft_layout_layer_norm(call->layer, &call->batch);
+    const struct weft_layer_norm_layout layout = WEFT_CUDA_LAYOUT(layer_norm, call);
     return weft_cuda_layer_norm(call->batch.compute, weft_cuda_rows(call), call->layer->hidden,
                                 call->input, call->tensors[0], call->tensors[1], call->output,
                                 weft_cuda_part(call->saved, layout.saved.mean),
@@ -63,7 +63,7 @@ int weft_cuda_norm_forward(const struct weft_cuda_call *c)
 int weft_cuda_norm_backward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
-    const struct weft_layer_norm_layout layout = weft_layout_layer_norm(call->layer, &call->batch);
+    const struct weft_layer_norm_layout layout = WEFT_CUDA_LAYOUT(layer_norm, call);
     const int64_t width = call->layer->hidden;
     const struct weft_cuda_norm norm = {.rows = weft_cuda_rows(call),
                                         .width = width,

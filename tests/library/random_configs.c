@@ -54,7 +54,7 @@ static void check_file(struct weft_session *session)
     weft_text_init(&again);
     weft_plan_write(session->plan, &text);
     OK(weft_session_take(session, weft_text_chars(&text), text.length, "its file", &err));
-    OK(weft_session_check_others(session, &err));
+    OK(weft_session_check_others(session, "its file", &err));
     OK(weft_plan_check_prediction(session->plan, &err));
     OK(weft_plan_check_bounds(session->plan, &err));
     weft_plan_write(session->plan, &again);

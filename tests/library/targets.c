@@ -116,7 +116,7 @@ static void check_file(struct weft_session *session)
     weft_plan_write(session->plan, &text);
     CHECK(strstr(weft_text_chars(&text), "\"for\": \"fsdp2\"") != NULL, "the file says no target");
     OK(weft_session_take(session, weft_text_chars(&text), text.length, "its file", &err));
-    OK(weft_session_check_others(session, &err));
+    OK(weft_session_check_others(session, "its file", &err));
     OK(weft_plan_check_prediction(session->plan, &err));
     OK(weft_plan_check_bounds(session->plan, &err));
     weft_plan_write(session->plan, &again);

@@ -17,8 +17,9 @@ static const char mark_text[] =
 enum { SIGNATURE_BYTES = sizeof "weft run " - 1, MOST_MARK_BYTES = 4096 };
 
 /* All names that a run writes there, except its mark and its lock, which stays empty. */
-static const char *const run_names[] = {"config.json",   "plan.json",   "profile.json",
-                                        "metrics.jsonl", "result.json", "checkpoints"};
+static const char *const run_names[] = {
+    "config.json", "plan.json",   "profile.json", "metrics.jsonl",
+    "result.json", "checkpoints", "hub"};
 
 static enum weft_status join_path(const char *directory, const char *name, struct weft_text *out,
                                   struct weft_error *err)

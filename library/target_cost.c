@@ -33,6 +33,14 @@ static enum weft_status plan_period(const struct weft_problem *problem,
     return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }
 
+/* Weft's executor trains a whole layer or none of it, so such a model has no plan of Weft's own. */
+static bool has_frozen_parts(const struct weft_problem *problem)
+{
+    for (int32_t d = 0; d < problem->n_decisions; d++)
+        if (problem->decisions[d].frozen_elements > 0) return true;
+    return false;
+}
+
 enum weft_status weft_session_add_cost(struct weft_session *session, struct weft_error *err)
 {
     struct weft_config config = *session->config;
@@ -42,7 +50,8 @@ enum weft_status weft_session_add_cost(struct weft_session *session, struct weft
     struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
     struct weft_schedule_options options = {
         .planner = "ilp", .gap = config.plan.gap, .solver = session->solver};
-    if (!weft_config_target(&config)->is_foreign) return WEFT_OK;
+    if (!weft_config_target(&config)->is_foreign || has_frozen_parts(session->plan->problem))
+        return WEFT_OK;
     config.plan.target = WEFT_FOR_WEFT;
     /* Blocks of the usual size, and whole units as the target has them. */
     const int32_t n = weft_variants_list(&config, variants), n_all = 2 * n;

@@ -263,6 +263,9 @@ enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft
     if (train.asked.micro_batch == 0) add_key(&writer, &weft_train_table, "batch", &train);
     if (config->plan.target != WEFT_FOR_WEFT)
         add_key(&writer, &weft_plan_table, "for", &config->plan);
+    if (config->plan.target != WEFT_FOR_WEFT && config->train.optimizer.loop != WEFT_LOOP_FOREACH)
+        weft_json_put_integer(&writer, "loop", config->train.optimizer.loop);
+    if (config->cluster.reduce_copies) weft_json_put_bool(&writer, "reduce_copies", true);
     if (config->plan.block_scale != WEFT_BLOCKS_USUAL)
         add_key(&writer, &weft_plan_table, "block_scale", &config->plan);
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);

@@ -115,8 +115,9 @@ static bool is_absent(const struct weft_field *field, const void *value)
         return *(const int *)value == 0;
     case WEFT_FIELD_OBJECT:
         return !*(const bool *)value;
-    case WEFT_FIELD_AUTO:
     case WEFT_FIELD_BOOL:
+        return !*(const bool *)value;
+    case WEFT_FIELD_AUTO:
     case WEFT_FIELD_CHOICE:
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_SECTION:

@@ -277,7 +277,7 @@ static void put_text(const struct audit *audit, struct weft_text *out)
     weft_text_addf(out,
                    "chance    %.1f %%: so likely is a single wrong step among these %lld replayed "
                    "of %lld (--draw %" PRId64 ")\n",
-                   100 * (double)audit->replayed / (double)audit->replay.recorded.n,
+                   100 * (double)audit->replayed / (double)count_recorded(audit),
                    (long long)audit->replayed, (long long)count_recorded(audit), audit->seed);
 }
 

@@ -1,5 +1,6 @@
 #include "cli/job/replay.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static void tell_groups(const struct weft_replay_outcome *outcome, struct weft_t
         weft_table_cell(&table, "%.4f", group->loss);
         weft_table_cell(&table, "%.4f", group->norm);
         /* A norm that is not a number is the highest of all. */
-        if (!(group->norm <= highest->norm)) highest = group;
+        if (!isnan(highest->norm) && !(group->norm <= highest->norm)) highest = group;
     }
     weft_table_render(&table, 0, out);
     weft_table_finish(&table);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -83,15 +84,23 @@ enum weft_status weft_hub_source_keep(const struct weft_hub_files *files, const 
     weft_text_addf(&path, "%s/" WEFT_HUB_TENSORS_NAME, folder);
     weft_json_writer_init(&writer, &text, 2);
     weft_json_begin_object(&writer);
-    for (int32_t e = 0; e < map->n; e++)
-        weft_json_put_string(&writer, map->entries[e].name,
-                             weft_tensor_type_name(weft_hub_files_tensor(files, e)->type));
+    enum weft_status status = WEFT_OK;
+    for (int32_t e = 0; e < map->n && status == WEFT_OK; e++) {
+        const struct weft_safetensors_tensor *tensor = weft_hub_files_tensor(files, e);
+        if (tensor == NULL)
+            status = weft_fail(err, WEFT_E_DATA, "%s is missing among the tensors of its files",
+                               map->entries[e].name);
+        else
+            weft_json_put_string(&writer, map->entries[e].name,
+                                 weft_tensor_type_name(tensor->type));
+    }
     weft_json_end_object(&writer);
     weft_text_add(&text, "\n");
-    const enum weft_status status =
-        weft_text_ok(&text) && weft_text_ok(&path)
-            ? weft_file_write(weft_text_chars(&path), weft_text_chars(&text), text.length, err)
-            : weft_fail_memory(err, "names of tensors");
+    if (status == WEFT_OK)
+        status =
+            weft_text_ok(&text) && weft_text_ok(&path)
+                ? weft_file_write(weft_text_chars(&path), weft_text_chars(&text), text.length, err)
+                : weft_fail_memory(err, "names of tensors");
     weft_text_finish(&path);
     weft_text_finish(&text);
     return status;
@@ -220,7 +229,7 @@ enum weft_status weft_hub_source_find(const char *checkpoint, const struct weft_
     return weft_hub_family_of(config->model, &out->family, err);
 }
 
-/* Removes the folder that an earlier run left. */
+/* Removes files that a run kept in its folder. */
 static void drop_kept(const char *hub)
 {
     struct weft_text path;
@@ -265,22 +274,39 @@ static enum weft_status find_source(const char *from, const struct weft_model *m
     return WEFT_OK;
 }
 
+static bool are_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Fills RUN/hub. Parameters that can be read are trained also without the rest of their model. */
+static void take_folder(const char *from, const struct weft_model *model, const char *hub,
+                        struct weft_hub_source *source)
+{
+    struct weft_error why = {0};
+    const bool found = from != NULL && find_source(from, model, source, &why) == WEFT_OK &&
+                       source->folder.length > 0;
+    if (found && are_same(weft_text_chars(&source->folder), hub)) return;
+    /* Of an earlier run. A folder without this file is not one of Weft's. */
+    if (weft_hub_source_has(hub, WEFT_HUB_TENSORS_NAME)) drop_kept(hub);
+    if (!found || keep_folder(source, model, hub, &why) == WEFT_OK) return;
+    drop_kept(hub);
+    weft_log(WEFT_LOG_WARNING,
+             "%s: its config.json and tokenizer are not kept for an export to Hugging Face: %s",
+             weft_text_chars(&source->folder), why.text);
+}
+
 enum weft_status weft_hub_source_take(const char *from, const struct weft_model *model,
                                       const char *run, struct weft_error *err)
 {
     struct weft_hub_source source = {0};
-    struct weft_error why = {0};
     struct weft_text hub;
     weft_text_init(&source.folder);
     weft_text_init(&hub);
     weft_text_addf(&hub, "%s/hub", run);
-    enum weft_status status = weft_text_ok(&hub) ? WEFT_OK : weft_fail_memory(err, "a path");
-    if (status == WEFT_OK) drop_kept(weft_text_chars(&hub));
-    /* A config.json that Weft cannot read is no reason to refuse the parameters. */
-    if (status == WEFT_OK && from != NULL && find_source(from, model, &source, &why) != WEFT_OK)
-        cut_text(&source.folder, 0);
-    if (status == WEFT_OK && source.folder.length > 0)
-        status = keep_folder(&source, model, weft_text_chars(&hub), err);
+    const enum weft_status status = weft_text_ok(&hub) ? WEFT_OK : weft_fail_memory(err, "a path");
+    if (status == WEFT_OK) take_folder(from, model, weft_text_chars(&hub), &source);
     weft_text_finish(&hub);
     weft_text_finish(&source.folder);
     return status;

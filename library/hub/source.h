@@ -40,8 +40,9 @@ void weft_hub_source_finish(struct weft_hub_source *source);
 
 /* Keeps the source of a run that begins with `from`, a checkpoint or files of Hugging Face, as
  * RUN/hub: its small files, and names and types of tensors. So an export needs no other path. A
- * folder of an earlier run at this place is replaced. `from` NULL, or without a source of the
- * model's function: RUN gets none. */
+ * folder of an earlier run at this place is replaced, and any other folder of that name stays.
+ * `from` NULL, or without a source of the model's function: RUN gets none. A source that cannot be
+ * copied costs a warning. */
 WEFT_MUST_USE enum weft_status weft_hub_source_take(const char *from,
                                                     const struct weft_model *model, const char *run,
                                                     struct weft_error *err);

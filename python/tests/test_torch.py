@@ -216,6 +216,10 @@ class TwoRanks(unittest.TestCase):
         """The ReLU saves its result, which is the output. The loss saves the last output."""
         self.assertEqual(self.seen["relu"], [[0, 4 * 8 * 6, True], [0, 4 * 8 * 2, False]])
 
+    def test_an_input_is_free_if_nobody_keeps_it(self):
+        """Backward of a frozen layer reads no input. A forward that names its outputs keeps them all."""
+        self.assertEqual(self.seen["freed inputs"], [[False, True, True, False], [False] * 4])
+
     def test_the_curve_has_a_line_a_limit(self):
         text, error = self.seen["curve"]
         lines = text.splitlines()

@@ -243,7 +243,7 @@ def plan_models():
         result["bad plans"]["broken"] = str(error)
     result["curve"], result["checkpointed"], result["found"] = run_module(), checkpointed(), found_units()
     result["mixed"], result["frozen"] = mixed_precision(), frozen_peaks()
-    result["adapters"] = adapters()
+    result["adapters"], result["freed inputs"] = adapters(), freed_inputs()
     result["interrupted"] = interrupted(models.plain_plan())
     result["state"], result["relu"] = changed_state(), relu_layers()
     return result
@@ -390,6 +390,31 @@ def relu_layers():
     example = (torch.randn(8, 4), torch.zeros(8, 2))
     layers = weft.measure(model, example, torch.nn.functional.mse_loss, layers=[model.a, model.b]).layers
     return [[layer.saved, layer.output, layer.reads_output] for layer in layers]
+
+
+def freed_inputs():
+    """Returns which frozen layers free their input: in a loop, and in a forward that names each output."""
+    found = []
+    for names in (False, True):
+        layers = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(4)])
+        model = torch.nn.ModuleDict({"l": layers})
+        layers[1:3].requires_grad_(False)
+
+        def loop(x, layers=layers):
+            for layer in layers:
+                x = layer(x)
+            return x
+
+        def named(x, layers=layers):
+            a = layers[0](x)
+            b = layers[1](a)
+            c = layers[2](b)
+            return layers[3](c)
+        model.forward = named if names else loop
+        example = (torch.randn(8, 4), torch.zeros(8, 4))
+        measured = weft.measure(model, example, torch.nn.functional.mse_loss, layers=list(layers))
+        found.append([layer.frees_input for layer in measured.layers])
+    return found
 
 
 def run_module():

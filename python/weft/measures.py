@@ -149,8 +149,8 @@ class Passes:
             return value
         return tree_map(lambda x: x.to(dtype) if hasattr(x, "is_floating_point") and x.is_floating_point() else x, value)
 
-    def run(self, mark, on_output=None, backward=True):
-        """Calls mark("forward" or "backward", number) at begins, and mark("end", -1).
+    def run(self, mark, on_output=None, backward=True, on_turn=None):
+        """Calls mark("forward" or "backward", number) at begins, on_turn() after the loss, and mark("end", -1).
 
         A forward that an activation checkpoint repeats is a part of the backward that asked for it.
         """
@@ -192,6 +192,8 @@ class Passes:
             output = self.cast(self.model(*inputs, **keywords), "output_dtype")
             result = self.loss(output) if self.targets is None else self.loss(output, self.targets)
             turned.append(True)
+            if on_turn:
+                on_turn()
             if backward:
                 result.backward()
             mark("end", -1)
@@ -304,11 +306,13 @@ def measure_bytes(passes, layers):
             read(tensor.untyped_storage())
     counter = Bytes(use)
 
+    def judge(reader):  # once its forward has ended: somebody may keep its input that no backward reads
+        if reader > 0:
+            layers[reader].frees_input = layers[reader - 1].output > 0 and reader - 1 not in set(outputs.values())
+
     def mark(kind, number):
-        if kind == "backward" and at[0] == "forward":  # outputs that are alive here wait for a backward
-            kept = set(outputs.values())
-            for reader in range(1, len(layers)):
-                layers[reader].frees_input = layers[reader - 1].output > 0 and reader - 1 not in kept
+        if kind == "forward" and number > at[1]:
+            judge(at[1])
         if at[:2] == [kind, number]:  # another module of the layer
             return
         rises[at[0], at[1]] = max(counter.peak - at[2], rises.get((at[0], at[1]), 0))
@@ -336,7 +340,7 @@ def measure_bytes(passes, layers):
         return tensor
 
     with counter.mode(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        passes.run(mark, on_output)
+        passes.run(mark, on_output, on_turn=lambda: judge(len(layers) - 1))
     check_repeats(passes, layers)
     for number, layer in enumerate(layers):
         # Backward makes gradients of its trained parameters and of its input.

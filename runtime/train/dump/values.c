@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "layers/recipe/walk.h"
 #include "spec/kind.h"
@@ -34,6 +35,14 @@ static bool stays_in_place(const struct weft_walk *walk, int32_t value)
     return true;
 }
 
+/* Sums over attention's rows have the form of the chosen kernel, and not each kernel writes them.
+ */
+static bool is_of_kernel(const struct weft_value *value)
+{
+    return value->suffix != NULL &&
+           (strcmp(value->suffix, "probabilities") == 0 || strcmp(value->suffix, "log_sums") == 0);
+}
+
 static enum weft_dump_number number_of(enum weft_value_dtype dtype)
 {
     switch (dtype) {
@@ -59,7 +68,7 @@ enum weft_status weft_dump_values(const struct weft_nn_call *call,
     for (int32_t v = 0; status == WEFT_OK && v < walk->n_values; v++) {
         const struct weft_value *value = &walk->values[v];
         const unsigned char *at = stays_in_place(walk, v) ? place_of(walk, call, v) : NULL;
-        if (at == NULL || value->rows < 1 || value->columns < 1) continue;
+        if (at == NULL || value->rows < 1 || value->columns < 1 || is_of_kernel(value)) continue;
         struct weft_dump_value *to = &out[(*n)++];
         *to = (struct weft_dump_value){.at = at,
                                        .number = number_of(value->dtype),

@@ -46,6 +46,23 @@ static double cost_of(const struct offer *offer, int64_t step_ns)
     return offer->price / 3600 * 1e9 / tokens_per_s;
 }
 
+/* Without times of its own, each plan would measure this machine. */
+static enum weft_status check_offer(const struct weft_session *session, const char *name,
+                                    struct weft_error *err)
+{
+    if (session->config->cluster.price <= 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "--clusters: %s has no price: give it \"price\", of an hour of all its "
+                         "ranks, as in \"price\": 24.5",
+                         name);
+    if (weft_session_must_measure(session))
+        return weft_fail(err, WEFT_E_DATA,
+                         "--clusters: %s has no times of its ranks: give it figures, \"device\" "
+                         "and \"link\", or a \"profile\" of these ranks",
+                         name);
+    return WEFT_OK;
+}
+
 static enum weft_status read_offer(struct rent *rent, const char *name, struct weft_error *err)
 {
     const struct weft_place nowhere = {0};
@@ -55,11 +72,7 @@ static enum weft_status read_offer(struct rent *rent, const char *name, struct w
     offer->cli = *rent->cli;
     offer->cli.cluster = offer->name;
     enum weft_status status = weft_place_open(&offer->cli, &nowhere, &session, err);
-    if (status == WEFT_OK && session.config->cluster.price <= 0)
-        status = weft_fail(err, WEFT_E_DATA,
-                           "--clusters: %s has no price: give it \"price\", of an hour of all its "
-                           "ranks, as in \"price\": 24.5",
-                           name);
+    if (status == WEFT_OK) status = check_offer(&session, name, err);
     if (status == WEFT_OK) {
         const struct weft_config *config = session.config;
         offer->price = config->cluster.price;
@@ -74,13 +87,34 @@ static enum weft_status read_offer(struct rent *rent, const char *name, struct w
     return status;
 }
 
+/* A price is of the ranks in the cluster's file, and times are of its devices. */
+static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
+{
+    static const char *const keys[] = {"cluster.ranks=", "cluster.profile="};
+    const char *of_file = cli->ranks > 0 ? "-n" : cli->profile != NULL ? "--profile" : NULL;
+    if (cli->cluster != NULL || cli->output != NULL)
+        return weft_fail(err, WEFT_E_USAGE, "--clusters: leave out %s",
+                         cli->cluster != NULL ? "--cluster" : "-o");
+    if (of_file != NULL)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--clusters: leave out %s, since each file has its own ranks, price and "
+                         "times: change the file",
+                         of_file);
+    for (int32_t i = 0; i < cli->n_overrides; i++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            if (strncmp(cli->overrides[i], keys[k], strlen(keys[k])) == 0)
+                return weft_fail(err, WEFT_E_USAGE,
+                                 "--clusters: leave out --set %s, since each file has its own "
+                                 "ranks, price and times: change the file",
+                                 cli->overrides[i]);
+    return WEFT_OK;
+}
+
 static enum weft_status read_offers(struct rent *rent, struct weft_error *err)
 {
     const struct weft_cli *cli = rent->cli;
     struct weft_list list = {.rest = cli->clusters};
-    if (cli->cluster != NULL || cli->output != NULL)
-        return weft_fail(err, WEFT_E_USAGE, "--clusters: leave out %s",
-                         cli->cluster != NULL ? "--cluster" : "-o");
+    WEFT_TRY(check_flags(cli, err));
     while (weft_list_next(&list)) {
         if (list.item[0] == '\0' || list.cut)
             return weft_fail(err, WEFT_E_USAGE, "--clusters %s: an empty or over-long name",

@@ -60,9 +60,14 @@ def refuses_missing_and_negative_prices(weft):
     """One clear error each."""
     good, bare = weft.write("good.json", cluster(3.0)), weft.write("bare.json", cluster())
     negative = weft.write("negative.json", cluster(-1))
+    idle = weft.write("idle.json", {"ranks": 2, "memory_limit": "1GiB", "price": 3.0})
     for flags, code, says in ((("--clusters", f"{good},{bare}"), 65, [bare, "has no price", "\"price\": 24.5"]),
                               (("--clusters", f"{good},{negative}"), 65, ["price", "-1"]),
                               (("--clusters", "h100-8"), 65, ["h100-8 has no price"]),
+                              (("--clusters", f"{good},{idle}"), 65, [idle, "has no times", "\"device\""]),
+                              (("--clusters", good, "-n", "4"), 64, ["leave out -n", "change the file"]),
+                              (("--clusters", good, "--set", "cluster.ranks=4"), 64, ["out --set cluster.ranks=4"]),
+                              (("--clusters", good, "--profile", "p.json"), 64, ["leave out --profile"]),
                               (("--clusters", f"{good},"), 64, ["an empty or over-long name"]),
                               (("--clusters", "absent-8"), 66, ["absent-8"]),
                               (("--clusters", good, "--cluster", good), 64, ["leave out --cluster"]),

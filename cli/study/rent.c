@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "report/answer.h"
 #include "report/study/first_line.h"
+#include "scheduler/digest/digest.h"
 #include "spec/config_batch.h"
 #include "spec/config_recompute.h"
 #include "spec/target.h"
@@ -25,8 +26,9 @@ struct offer {
     int64_t step_ns, bound_ns, total_bytes; /* step_ns 0: no plan */
     char ways[WAYS_BYTES];
     enum weft_status status; /* without a plan */
+    bool never_fits;         /* proven: its limits are below the least of each planned variant */
     const char *reason;
-    double cost, least_cost; /* least_cost: no plan on this cluster costs less; 0: not proven */
+    double cost, least_cost; /* no planned variant costs less than least_cost; 0: not proven */
 };
 
 struct rent {
@@ -128,16 +130,21 @@ static enum weft_status read_offers(struct rent *rent, struct weft_error *err)
     return WEFT_OK;
 }
 
-static int fill_arguments(void *context, int32_t index, struct weft_place *place, const char **argv)
+static void place_offer(const struct rent *rent, const struct offer *offer,
+                        struct weft_place *place)
 {
-    const struct rent *rent = context;
-    const struct offer *offer = &rent->offers[index];
     if (offer->samples > 0) {
         weft_place_add(place, "train.batch=%lld", (long long)rent->samples);
         weft_place_add(place, "train.micro_batch=auto");
     }
     if (offer->recomputes) weft_place_add(place, "plan.recompute=auto");
-    return weft_place_plan(&offer->cli, place, false, argv);
+}
+
+static int fill_arguments(void *context, int32_t index, struct weft_place *place, const char **argv)
+{
+    const struct rent *rent = context;
+    place_offer(rent, &rent->offers[index], place);
+    return weft_place_plan(&rent->offers[index].cli, place, false, argv);
 }
 
 static struct weft_hash hash_row(void *context, int32_t index)
@@ -170,6 +177,36 @@ static enum weft_status take_plan(struct offer *offer, const struct weft_text *t
     return WEFT_OK;
 }
 
+static bool never_fits(const struct weft_problem *problem)
+{
+    struct weft_digest *table = NULL;
+    if (weft_digest_create(problem, &table, NULL) != WEFT_OK) return false;
+    const bool is_proven = table->least_proven_bytes > weft_digest_limit_bytes(table);
+    weft_digest_destroy(table);
+    return is_proven;
+}
+
+/* Whether no planned variant of a cluster fits. An end without a plan is no proof: there may be no
+ * pages, or a rule as planner. */
+static bool proves_that_none_fits(const struct rent *rent, const struct offer *offer)
+{
+    struct weft_place place = {0};
+    struct weft_session session = {0};
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    struct weft_error ignored = {0};
+    int32_t n = 0;
+    place_offer(rent, offer, &place);
+    if (weft_place_open(&offer->cli, &place, &session, &ignored) == WEFT_OK &&
+        weft_session_stage(&session, NULL, &ignored) == WEFT_OK)
+        n = weft_variants_list(session.config, variants);
+    bool is_proven = n > 0;
+    for (int32_t v = 0; v < n && is_proven; v++)
+        is_proven = weft_session_stage_variant(&session, &variants[v], &ignored) == WEFT_OK &&
+                    never_fits(session.stages.problem);
+    weft_session_close(&session);
+    return is_proven;
+}
+
 static enum weft_status take_end(void *context, int32_t index, const struct weft_row_end *end,
                                  struct weft_error *err)
 {
@@ -182,6 +219,7 @@ static enum weft_status take_end(void *context, int32_t index, const struct weft
                  rent->n, offer->name, offer->cost);
         return WEFT_OK;
     }
+    if (end->status == WEFT_E_INFEASIBLE) offer->never_fits = proves_that_none_fits(rent, offer);
     offer->reason = weft_pool_string(&rent->pool, end->reason);
     return offer->reason != NULL ? WEFT_OK : weft_fail_memory(err, "a reason");
 }
@@ -203,16 +241,26 @@ static int compare_offers(const void *a, const void *b)
     return (x->cost > y->cost) - (x->cost < y->cost);
 }
 
-/* The cost below which no plan on any of the clusters is; 0: not proven, as a cluster has no bound,
- * or no plan for another reason than its memory. */
+/* The first cluster without a proof: it has neither a bound nor a proof that nothing fits. NULL:
+ * all have one. */
+static const struct offer *find_unproven(const struct rent *rent)
+{
+    for (int32_t i = 0; i < rent->n; i++) {
+        const struct offer *offer = &rent->offers[i];
+        if (!offer->never_fits && offer->least_cost <= 0) return offer;
+    }
+    return NULL;
+}
+
+/* No planned variant on any of the clusters costs less; 0: not proven. */
 static double least_cost(const struct rent *rent)
 {
     double least = 0;
+    if (find_unproven(rent) != NULL) return 0;
     for (int32_t i = 0; i < rent->n; i++) {
         const struct offer *offer = &rent->offers[i];
-        if (offer->step_ns == 0 && offer->status == WEFT_E_INFEASIBLE) continue;
-        if (offer->least_cost <= 0) return 0;
-        if (least <= 0 || offer->least_cost < least) least = offer->least_cost;
+        if (!offer->never_fits && (least <= 0 || offer->least_cost < least))
+            least = offer->least_cost;
     }
     return least;
 }
@@ -223,17 +271,19 @@ static void say_answer(const struct rent *rent, struct weft_answer *answer)
     const struct offer *first = &rent->offers[0];
     const double least = least_cost(rent);
     struct weft_text step;
-    char proof[96] = "";
+    char proof[WEFT_LIST_BYTES + 96] = "";
     if (first->step_ns == 0) {
         weft_answer_say(answer, "answer", "no cluster has a plan\n");
         return;
     }
     const double percent = least > 0 ? 100 * (1 - least / first->cost) : 0;
     if (least > 0 && percent < 0.005)
-        snprintf(proof, sizeof proof, "; no plan on these machines is cheaper");
+        snprintf(proof, sizeof proof, "; no planned variant on these machines is cheaper");
     else if (least > 0)
-        snprintf(proof, sizeof proof, "; no plan on these machines is more than %.2f %% cheaper",
-                 percent);
+        snprintf(proof, sizeof proof,
+                 "; no planned variant on these machines is more than %.2f %% cheaper", percent);
+    else
+        snprintf(proof, sizeof proof, "; %s has no proven least cost", find_unproven(rent)->name);
     weft_text_init(&step);
     weft_answer_step(first->step_ns, (double)first->tokens * 1e9 / (double)first->step_ns,
                      first->total_bytes, &step);
@@ -292,8 +342,8 @@ static void fill_answer(const struct rent *rent, struct weft_answer *answer)
     for (int32_t i = 0; i < rent->n; i++)
         add_offer(rows, &rent->offers[i], i == 0);
     weft_answer_say(answer, NULL,
-                    "hours, cost: of a billion tokens, in steps of %lld samples; at least: no plan "
-                    "on the cluster costs less in this model of time\n",
+                    "hours, cost: of a billion tokens, in steps of %lld samples; at least: no "
+                    "planned variant on the cluster costs less in this model of time\n",
                     (long long)rent->samples);
 }
 

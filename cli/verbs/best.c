@@ -416,9 +416,9 @@ const struct weft_command weft_command_best = {
         "kept in DIR.sweep until then, so that the same command goes on after a stop.\n"
         "--clusters FILE,FILE plans a step of one batch on each cluster. Each has a \"price\", of "
         "an\n"
-        "hour of all its ranks. Rows have the cost and the hours of a billion tokens, and the "
-        "least\n"
-        "cost of any plan, by the bound of the plan.\n"
+        "hour of all its ranks. Rows have the cost and the hours of a billion tokens, and a "
+        "cost\n"
+        "that no planned variant is below, by the bound of the plan.\n"
         "Exit 78 if no row has a plan.",
     .flags = "--set --model --cluster --clusters --hf --layers --ranks --seed --profile "
              "--memory-limit --for "

@@ -34,7 +34,7 @@ def the_cheapest_comes_first_with_its_bound(weft):
         assert abs(row["cost"] / row["least_cost"] - 1 - row["gap"]) < 1e-9, row
     assert rows[slow]["tokens_per_s"] < rows[fast]["tokens_per_s"]
     assert said["least_cost"] == min(row["least_cost"] for row in rows.values()), said
-    assert said["answer"].startswith(f"{slow}: ") and "no plan on these machines is " in said["answer"], said
+    assert said["answer"].startswith(f"{slow}: ") and "no planned variant on these machines is " in said["answer"], said
     told = " ".join(weft.expect(0, "best", "--model", "gpt-tiny", "--clusters", f"{fast},{slow}", *WORK).split())
     assert "for a billion tokens" in told and "at least" in told, told
 
@@ -53,6 +53,16 @@ def a_cluster_that_fits_nothing_is_a_row(weft):
     assert [row["cluster"] for row in said["clusters"]] == [large, small] and said["least_cost"] > 0, said
     assert "least limit" in said["clusters"][1]["reason"] and "cost" not in said["clusters"][1], said
     assert answer(weft, "--clusters", small, code=78)["clusters"][0]["reason"]
+
+
+@case
+def no_plan_is_no_proof(weft):
+    """A rule has no plan within 4 MiB, and ilp would have one: the least cost is not proven."""
+    tight, wide = weft.write("tight.json", cluster(0.1, limit="4MiB")), weft.write("wide.json", cluster(3.0))
+    said = answer(weft, "--clusters", f"{tight},{wide}", "--set", "plan.planner=all-dp")
+    assert [row["cluster"] for row in said["clusters"]] == [wide, tight], said
+    assert "least_cost" not in said and f"{tight} has no proven least cost" in said["answer"], said
+    assert "machines" not in said["answer"], said
 
 
 @case

@@ -347,6 +347,16 @@ static void fill_answer(const struct rent *rent, struct weft_answer *answer)
                     (long long)rent->samples);
 }
 
+/* Fails with the row that lacks memory, if there is one, and otherwise as the first row was
+ * refused. */
+static enum weft_status refuse_all(const struct rent *rent, struct weft_error *err)
+{
+    const struct offer *told = &rent->offers[0];
+    for (int32_t i = rent->n - 1; i >= 0; i--)
+        if (rent->offers[i].status == WEFT_E_INFEASIBLE) told = &rent->offers[i];
+    return weft_fail(err, told->status, "no cluster has a plan: %s: %s", told->name, told->reason);
+}
+
 static enum weft_status find_offers(struct rent *rent, struct weft_error *err)
 {
     struct weft_answer answer = {0};
@@ -359,9 +369,7 @@ static enum weft_status find_offers(struct rent *rent, struct weft_error *err)
     const enum weft_status status = weft_cli_emit_answer(rent->cli, &answer, err);
     weft_answer_finish(&answer);
     WEFT_TRY(status);
-    if (rent->offers[0].step_ns > 0) return WEFT_OK;
-    return weft_fail(err, WEFT_E_INFEASIBLE, "no cluster has a plan: %s: %s", rent->offers[0].name,
-                     rent->offers[0].reason);
+    return rent->offers[0].step_ns > 0 ? WEFT_OK : refuse_all(rent, err);
 }
 
 enum weft_status weft_rent_run(const struct weft_cli *cli, struct weft_error *err)

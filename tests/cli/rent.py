@@ -66,6 +66,15 @@ def no_plan_is_no_proof(weft):
 
 
 @case
+def rows_that_are_refused_as_data_are_not_78(weft):
+    """hsdp needs several nodes, which is no matter of memory."""
+    one, two = weft.write("one.json", cluster(3.0)), weft.write("two.json", cluster(4.0))
+    flags = ("--clusters", f"{one},{two}", "--set", "plan.policies=hsdp")
+    assert all(row["reason"] for row in answer(weft, *flags, code=65)["clusters"])
+    weft.expect(65, "best", "--model", "gpt-tiny", *flags, *WORK, says=["no cluster has a plan: ", "hsdp shards"])
+
+
+@case
 def refuses_missing_and_negative_prices(weft):
     """One clear error each."""
     good, bare = weft.write("good.json", cluster(3.0)), weft.write("bare.json", cluster())

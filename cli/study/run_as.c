@@ -8,17 +8,29 @@
 #include "problem/variants.h"
 #include "report/export/fsdp2_run.h"
 
-/* Checks that the plan's problem is the config's, with the flags as given and the plan's limit. */
-static enum weft_status check_problem(const struct weft_cli *cli,
-                                      const struct weft_problem *planned, int64_t limit_bytes,
-                                      struct weft_error *err)
+/* The plan's limit as the config has it: 0 is none. */
+static int64_t limit_of(const struct weft_problem *planned)
+{
+    const int64_t bytes = planned->tiers[0].limit_bytes;
+    return bytes == INT64_MAX ? 0 : bytes;
+}
+
+enum weft_status weft_run_as_open(const struct weft_cli *cli, const struct weft_problem *planned,
+                                  struct weft_session *session, struct weft_error *err)
+{
+    WEFT_TRY(weft_cli_read_config(cli, cli->config, session, err));
+    return weft_config_set_memory_limit(session->config, limit_of(planned), err);
+}
+
+enum weft_status weft_run_as_check_config(const struct weft_cli *cli,
+                                          const struct weft_problem *planned,
+                                          struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_variant variant;
-    enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
+    enum weft_status status = weft_run_as_open(cli, planned, &session, err);
     if (status == WEFT_OK && weft_session_must_measure(&session))
         status = weft_cli_refuse_plan(cli->operands[0], cli->config, err);
-    if (status == WEFT_OK) status = weft_config_set_memory_limit(session.config, limit_bytes, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     /* If it is not open, comparing the problems gives the error. */
     if (status == WEFT_OK && weft_variants_find(session.config, planned, &variant))
@@ -50,11 +62,9 @@ static enum weft_status join_layers(const struct weft_fsdp2 *fsdp2, struct weft_
     return WEFT_OK;
 }
 
-/* Stages FSDP2's problem with the plan's micro-steps, rounds, and inputs of reductions. */
-static enum weft_status stage_split(struct weft_session *session, const struct weft_fsdp2 *fsdp2,
-                                    struct weft_error *err)
+enum weft_status weft_run_as_stage(struct weft_session *session, const struct weft_problem *planned,
+                                   int32_t more_inputs, struct weft_error *err)
 {
-    const struct weft_problem *planned = fsdp2->plan->problem;
     struct weft_variant variants[WEFT_MOST_VARIANTS];
     WEFT_TRY(weft_session_stage(session, NULL, err));
     const int32_t n = weft_variants_list(session->config, variants);
@@ -63,7 +73,7 @@ static enum weft_status stage_split(struct weft_session *session, const struct w
         if (rule->n_micro != planned->period.n_micro || rule->group != planned->period.group)
             continue;
         rule->late = false; /* those of the plan alone */
-        rule->more_inputs = fsdp2->most_inputs - 1;
+        rule->more_inputs = more_inputs;
         return weft_session_stage_variant(session, &variants[v], err);
     }
     return weft_fail(err, WEFT_E_DATA, "%s: has no period of %d micro-steps for %s",
@@ -76,8 +86,6 @@ enum weft_status weft_run_as_fsdp2(const struct weft_cli *cli, const struct weft
 {
     const struct weft_problem *planned = fsdp2->plan->problem;
     const char *source = cli->operands[0];
-    const int64_t planned_bytes = planned->tiers[0].limit_bytes;
-    const int64_t limit_bytes = planned_bytes == INT64_MAX ? 0 : planned_bytes;
     struct weft_cli as = *cli;
     if (weft_problem_target(planned)->is_foreign)
         return weft_fsdp2_run(fsdp2, source, planned, &out->plan, err);
@@ -86,14 +94,13 @@ enum weft_status weft_run_as_fsdp2(const struct weft_cli *cli, const struct weft
                          "%s: was made for %s: give its --config, so that FSDP2's memory and "
                          "messages are known, or plan with --for fsdp2",
                          source, weft_problem_target(planned)->title);
-    WEFT_TRY(check_problem(cli, planned, limit_bytes, err));
+    WEFT_TRY(weft_run_as_check_config(cli, planned, err));
     if (as.n_overrides >= WEFT_CLI_OVERRIDES)
         return weft_fail(err, WEFT_E_USAGE, "--as, --to: too many --set");
     as.overrides[as.n_overrides++] = "plan.for=fsdp2";
-    WEFT_TRY(weft_cli_read_config(&as, cli->config, &out->session, err));
-    WEFT_TRY(weft_config_set_memory_limit(out->session.config, limit_bytes, err));
+    WEFT_TRY(weft_run_as_open(&as, planned, &out->session, err));
     WEFT_TRY(join_layers(fsdp2, out->session.config, err));
-    WEFT_TRY(stage_split(&out->session, fsdp2, err));
+    WEFT_TRY(weft_run_as_stage(&out->session, planned, fsdp2->most_inputs - 1, err));
     return weft_fsdp2_run(fsdp2, source, out->session.stages.problem, &out->plan, err);
 }
 

@@ -11,6 +11,24 @@ struct weft_run_as {
     struct weft_plan *plan;      /* the run; borrows its problem */
 };
 
+/* Reads --config with the limit of a plan. */
+WEFT_MUST_USE enum weft_status weft_run_as_open(const struct weft_cli *cli,
+                                                const struct weft_problem *planned,
+                                                struct weft_session *session,
+                                                struct weft_error *err);
+
+/* Checks that a plan's problem is that of --config, with the flags as given and the plan's limit.
+ * WEFT_E_USAGE without times; WEFT_E_DATA: the problems differ. */
+WEFT_MUST_USE enum weft_status weft_run_as_check_config(const struct weft_cli *cli,
+                                                        const struct weft_problem *planned,
+                                                        struct weft_error *err);
+
+/* After open: stages the first variant with the plan's micro-steps and rounds, and with
+ * `more_inputs` more inputs of reductions. WEFT_E_DATA if there is none. */
+WEFT_MUST_USE enum weft_status weft_run_as_stage(struct weft_session *session,
+                                                 const struct weft_problem *planned,
+                                                 int32_t more_inputs, struct weft_error *err);
+
 /* Runs an exported plan as FSDP2 does. A plan for another target needs --config, which makes
  * FSDP2's problem of the same units under the plan's limit. WEFT_E_USAGE without it; WEFT_E_DATA:
  * FSDP2 cannot run the plan, or it is not the config's. The caller finishes `out` before `fsdp2`,

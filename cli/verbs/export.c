@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "cli/verbs/export_hf.h"
 #include "library/session.h"
 #include "plan/plan.h"
+#include "problem/target.h"
 #include "report/export/fsdp2.h"
 #include "report/export/others.h"
 #include "scheduler/planners/deepspeed.h"
@@ -93,21 +95,24 @@ static enum weft_status find_setting(const struct weft_problem *problem, struct 
     return WEFT_OK;
 }
 
-/* The same for the problem of the config with all policies and the plan's limit: plans for other
- * runtimes lack some. */
-static enum weft_status find_in_config(const struct weft_cli *cli, int64_t limit_bytes,
+/* The same for the problem of the config with all policies, and with the plan's limit, micro-steps
+ * and rounds: plans for other runtimes lack some policies. */
+static enum weft_status find_in_config(const struct weft_cli *cli,
+                                       const struct weft_problem *planned,
                                        struct weft_session *session, struct deepspeed *out,
                                        struct weft_error *err)
 {
-    struct weft_cli own = *cli;
+    struct weft_cli own = *cli, same = *cli;
+    char target[64];
     if (own.n_overrides + 2 > WEFT_CLI_OVERRIDES)
         return weft_fail(err, WEFT_E_USAGE, "--to: too many --set");
+    snprintf(target, sizeof target, "plan.for=%s", weft_problem_target(planned)->name);
+    same.overrides[same.n_overrides++] = target;
+    WEFT_TRY(weft_run_as_check_config(&same, planned, err));
     own.overrides[own.n_overrides++] = "plan.for=weft";
     own.overrides[own.n_overrides++] = "plan.policies=dp,zero1,sdp,fsdp";
-    WEFT_TRY(weft_cli_read_config(&own, cli->config, session, err));
-    WEFT_TRY(weft_config_set_memory_limit(session->config,
-                                          limit_bytes == INT64_MAX ? 0 : limit_bytes, err));
-    WEFT_TRY(weft_session_stage(session, NULL, err));
+    WEFT_TRY(weft_run_as_open(&own, planned, session, err));
+    WEFT_TRY(weft_run_as_stage(session, planned, 0, err));
     return find_setting(session->stages.problem, out, err);
 }
 
@@ -119,7 +124,7 @@ static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct
     WEFT_TRY(refuse_snippet(cli, err));
     enum weft_status status = find_setting(plan->problem, &found, err);
     if (status == WEFT_OK && !found.best && cli->config)
-        status = find_in_config(cli, plan->problem->tiers[0].limit_bytes, &session, &found, err);
+        status = find_in_config(cli, plan->problem, &session, &found, err);
     if (status == WEFT_OK && !found.best)
         status =
             weft_fail(err, WEFT_E_INFEASIBLE, "%s: no setting of DeepSpeed has a plan: %s%s",

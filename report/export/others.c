@@ -59,7 +59,9 @@ static void write_head(const struct weft_plan *plan, const struct weft_plan *fou
                        const char *target, struct weft_json_writer *writer)
 {
     char hash[WEFT_HASH_TEXT_BYTES];
-    const int64_t step_ns = found->prediction.step_ns, bound_ns = plan->bound_ns;
+    const int64_t step_ns = found->prediction.step_ns;
+    /* A bound holds for its own problem alone. */
+    const int64_t bound_ns = found->problem == plan->problem ? plan->bound_ns : 0;
     weft_json_begin_object(writer);
     weft_json_put_string(writer, "format", "weft-export");
     weft_json_put_integer(writer, "version", FORMAT_VERSION);

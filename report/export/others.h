@@ -13,8 +13,8 @@ struct weft_deepspeed_export {
     int64_t persistent_elements, bucket_elements;
 };
 
-/* JSON documents, `format` "weft-export". `plan` is the plan that was given: its bound is the one
- * that DeepSpeed's step is compared with. */
+/* JSON documents, `format` "weft-export". `plan` is the plan that was given. DeepSpeed's step is
+ * compared with its bound if both have one problem, and otherwise there is no bound. */
 extern const struct weft_key_table weft_deepspeed_export_keys, weft_megatron_keys;
 void weft_deepspeed_export_write(const struct weft_plan *plan,
                                  const struct weft_deepspeed_export *deepspeed,

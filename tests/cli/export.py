@@ -312,6 +312,22 @@ def deepspeed_gets_its_best_setting(weft):
 
 
 @case
+def deepspeed_takes_the_policies_of_the_plan_s_config(weft):
+    """A plan for FSDP2 lacks zero1. The config's problem has its micro-steps and rounds, and another bound."""
+    policies = ("--set", "plan.policies=dp,zero1,sdp,fsdp", "--set", "train.reduce=step")
+    plan(weft, config(train__grad_accum=2), "--for", "fsdp2", "--planner", "fsdp2")
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        assert json.load(file)["problem"]["period"]["reduce"] == "step"
+    words = ("export", "plan.json", "--to", "deepspeed", "--config")
+    said = json.loads(weft.expect(0, *words, "run.json"))
+    assert said["predicted"]["bound_ns"] == 0 and said["predicted"]["gap"] == 0, said
+    weft.expect(65, *words, weft.write("other.json", config(4, train__grad_accum=2)), says="another problem")
+    plan(weft, config(train__grad_accum=2), "--planner", f"deepspeed:{said['setting']}", *policies)
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        assert json.load(file)["prediction"]["step_ns"] == said["predicted"]["step_ns"], said
+
+
+@case
 def a_target_is_needed(weft):
     plan(weft, config(), "--planner", "fsdp2")
     weft.expect(64, "export", "plan.json", says="--to fsdp2")

@@ -106,6 +106,14 @@ static enum weft_status read_layers(const struct weft_json_value *list, bool is_
     return WEFT_OK;
 }
 
+/* Whether a unit before this one was read. Decisions of layers have none of these keys. */
+static bool has_unit_before(const struct weft_problem *problem, int32_t unit)
+{
+    for (int32_t u = 0; u < unit; u++)
+        if (!problem->decisions[u].is_of_layer) return true;
+    return false;
+}
+
 enum weft_status weft_unit_layers_read(struct weft_problem *problem, int32_t unit,
                                        const struct weft_json_value *object, const char *where,
                                        struct weft_error *err)
@@ -114,7 +122,12 @@ enum weft_status weft_unit_layers_read(struct weft_problem *problem, int32_t uni
     const struct weft_json_value *tied = weft_json_member(object, "tied_layers");
     const struct weft_json_value *list = range ? range : tied;
     const size_t n = list == NULL ? 0 : weft_json_count(list);
-    if (list == NULL || problem->decisions[unit].is_of_layer) return WEFT_OK;
+    if (problem->decisions[unit].is_of_layer) return WEFT_OK;
+    if (has_unit_before(problem, unit) && (list != NULL) != (problem->names.unit_layers != NULL))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: all units have layers or tied_layers, or none has: plan again",
+                         where);
+    if (list == NULL) return WEFT_OK;
     if (weft_json_kind(list) != WEFT_JSON_ARRAY || n == 0 || (range != NULL && n != 2))
         return weft_fail(err, WEFT_E_DATA, "%s: layers are [first, last], or tied_layers a list",
                          where);

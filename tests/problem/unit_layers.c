@@ -80,6 +80,8 @@ Test(unit_layers, what_is_no_list_of_layers_is_refused)
         {"\"layers\": [0, 1]", "\"layers\": 7", "layers"},
         {"\"tied_layers\": [0, 1]", "\"tied_layers\": [0, 0]", "no increasing numbers"},
         {"\"tied_layers\": [0, 1]", "\"tied_layers\": []", "tied_layers a list"},
+        {", \"layers\": [0, 1]", "", "all units have layers"},
+        {", \"tied_layers\": [0, 1]", "", "all units have layers"},
         {"\"lm_head\"", "\"a\\\"b\"", "p.modules[1]: no names of modules"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

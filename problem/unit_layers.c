@@ -145,20 +145,33 @@ enum weft_status weft_unit_layers_read(struct weft_problem *problem, int32_t uni
     return WEFT_OK;
 }
 
+/* Whether a text is names of modules, "a.b,c". */
+static bool names_modules(const char *text)
+{
+    static const char characters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    for (;; text++) {
+        const size_t length = strspn(text, characters);
+        if (length == 0) return false;
+        text += length;
+        if (*text != ',') return *text == '\0';
+    }
+}
+
 enum weft_status weft_problem_read_modules(struct weft_problem *problem,
                                            const struct weft_json_value *object, const char *where,
                                            struct weft_error *err)
 {
-    static const char characters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,";
     const struct weft_json_value *list = weft_json_member(object, "modules");
     if (list == NULL) return WEFT_OK;
+    if (weft_json_kind(list) != WEFT_JSON_ARRAY)
+        return weft_fail(err, WEFT_E_DATA, "%s.modules: a list of names of modules", where);
     const size_t n = weft_json_count(list);
     const char *name = NULL;
     problem->names.modules = weft_pool_array(&problem->pool, n, sizeof *problem->names.modules);
     if (problem->names.modules == NULL) return weft_fail_memory(err, "problem");
     for (const struct weft_json_value *at = weft_json_first(list); at; at = weft_json_next(at)) {
-        if (!weft_json_string(at, &name) || *name == '\0' || name[strspn(name, characters)] != '\0')
+        if (!weft_json_string(at, &name) || !names_modules(name))
             return weft_fail(err, WEFT_E_DATA, "%s.modules[%d]: no names of modules", where,
                              problem->names.n_modules);
         problem->names.modules[problem->names.n_modules] = weft_pool_string(&problem->pool, name);

@@ -5,6 +5,8 @@
 
 #include "tests/problem/small_problem.h"
 
+#define MODULES "\"modules\": [\"transformer.wte,transformer.wpe\", \"lm_head\"]"
+
 static struct weft_problem *read_back(const struct weft_problem *problem, const char *from,
                                       const char *to, struct weft_error *err)
 {
@@ -83,6 +85,12 @@ Test(unit_layers, what_is_no_list_of_layers_is_refused)
         {", \"layers\": [0, 1]", "", "all units have layers"},
         {", \"tied_layers\": [0, 1]", "", "all units have layers"},
         {"\"lm_head\"", "\"a\\\"b\"", "p.modules[1]: no names of modules"},
+        {"\"lm_head\"", "\"\"", "p.modules[1]: no names of modules"},
+        {"\"lm_head\"", "\",\"", "p.modules[1]: no names of modules"},
+        {"\"lm_head\"", "\"a,,b\"", "p.modules[1]: no names of modules"},
+        {"\"lm_head\"", "\"a,\"", "p.modules[1]: no names of modules"},
+        {MODULES, "\"modules\": 5", "p.modules: a list of names"},
+        {MODULES, "\"modules\": {\"a\": \"b\"}", "p.modules: a list of names"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct weft_problem problem = named_problem();

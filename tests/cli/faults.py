@@ -140,7 +140,7 @@ def every_fault_that_is_listed_has_its_test(_):
             file, _, function = name.partition(": ")
             if function:
                 source = (tests / f"cli/{file}.py").read_text()
-                assert f"@case\ndef {function}(" in source, name
+                assert re.search(rf"@(drawn_)?case\ndef {function}\(", source), name
             else:
                 assert (tests / name.removeprefix("tests/")).exists(), name
 

@@ -175,7 +175,8 @@ Test(session, proves_the_other_periods_too)
     cr_assert_str_eq(weft_text_chars(&again), weft_text_chars(&text));
     other.plan->others[0].bound_ns *= 2;
     cr_assert_eq(weft_session_check_others(&other, "its file", &err), WEFT_E_DATA);
-    cr_assert(strstr(err.text, "number 0: the plan claims") != NULL, "%s", err.text);
+    cr_assert(strstr(err.text, "its file: other_periods[0]: the plan claims") != NULL, "%s",
+              err.text);
     other.plan->others[0].bound_ns /= 2;
     other.plan->others[0].problem->period.update_ahead = 3;
     cr_assert_eq(weft_session_check_others(&other, "its file", &err), WEFT_E_DATA);

@@ -362,6 +362,19 @@ static void fill_rows(struct replay *r)
     free(rows);
 }
 
+/* The first update finds the reduced gradients of all units. */
+static void update_units(struct replay *r)
+{
+    int64_t reduced = 0;
+    if (r->slot > 0 && r->session->plan->problem->slots[r->slot - 1].kind == WEFT_SLOT_UPDATE)
+        return;
+    for (int32_t u = 0; u < r->shards->n_units; u++)
+        if (r->shards->units[u].trainable)
+            take_bytes(r, &reduced, bytes_of(r, u, r->accumulate, true));
+    look_at(r, "update", 0);
+    drop_bytes(r, &reduced);
+}
+
 /* `tight`: the limit is near the least, so rows that count too much would show. */
 static void check_memory(const struct weft_session *session, bool tight)
 {
@@ -383,7 +396,7 @@ static void check_memory(const struct weft_session *session, bool tight)
     for (int32_t s = 0; s < problem->n_slots; s++) {
         const struct weft_slot slot = problem->slots[s];
         r->slot = s;
-        if (slot.kind == WEFT_SLOT_UPDATE) look_at(r, "update", slot.index);
+        if (slot.kind == WEFT_SLOT_UPDATE) update_units(r);
         if (slot.kind == WEFT_SLOT_FILL) launch_list(r);
         if (slot.kind == WEFT_SLOT_FORWARD) replay_forward(r, slot.index);
         if (slot.kind == WEFT_SLOT_BACKWARD) replay_backward(r, slot.index, slot.micro, adds);

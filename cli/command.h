@@ -84,11 +84,10 @@ struct weft_cli {
     const char *tokens;                                        /* --tokens N */
     const char *temperature;                                   /* --temperature T */
     const char *top_k;                                         /* --top-k K */
-    bool no_cache;                                             /* --no-cache */
+    bool no_cache, nfc;                                        /* --no-cache, --nfc */
     const char *logits;                                        /* --logits FILE */
     const char *tokenizer;                                     /* --tokenizer FILE */
     const char *field;                                         /* --field NAME */
-    bool nfc;                                                  /* --nfc */
     bool all, list;                                            /* --all, --list */
     const char *data;                                          /* --data FILE */
     bool raw;                                                  /* --raw */

@@ -288,7 +288,7 @@ static void take_folder(const char *from, const struct weft_model *model, const 
     const bool found = from != NULL && find_source(from, model, source, &why) == WEFT_OK &&
                        source->folder.length > 0;
     if (found && are_same(weft_text_chars(&source->folder), hub)) return;
-    /* Of an earlier run. A folder without this file is not one of Weft's. */
+    /* An earlier run left it. A folder without this file belongs to the user. */
     if (weft_hub_source_has(hub, WEFT_HUB_TENSORS_NAME)) drop_kept(hub);
     if (!found || keep_folder(source, model, hub, &why) == WEFT_OK) return;
     drop_kept(hub);

@@ -186,7 +186,7 @@ class TwoRanks(unittest.TestCase):
         measured, limit, whole = adapters["peaks"]
         self.assertTrue(adapters["same"])
         self.assertTrue(0.9 * limit <= measured <= 1.05 * limit, adapters["peaks"])
-        self.assertLess(limit, 0.8 * whole)
+        self.assertLess(limit, 0.9 * whole)
         self.assertIn("optimizer fast: give foreach, fused, for-loop", adapters["refused"])
 
     def test_blocks_find_themselves(self):

@@ -393,7 +393,7 @@ def relu_layers():
 
 
 def freed_inputs():
-    """Returns which frozen layers free their input: in a loop, and in a forward that names each output."""
+    """Returns which layers free their input, and temporaries: in a loop, and in a forward that names each output."""
     found = []
     for names in (False, True):
         layers = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(4)])
@@ -414,6 +414,7 @@ def freed_inputs():
         example = (torch.randn(8, 4), torch.zeros(8, 4))
         measured = weft.measure(model, example, torch.nn.functional.mse_loss, layers=list(layers))
         found.append([layer.frees_input for layer in measured.layers])
+        found.append([layer.temporary for layer in measured.layers])
     return found
 
 

@@ -306,13 +306,11 @@ def measure_bytes(passes, layers):
             read(tensor.untyped_storage())
     counter = Bytes(use)
 
-    def judge(reader):  # once its forward has ended: somebody may keep its input that no backward reads
-        if reader > 0:
-            layers[reader].frees_input = layers[reader - 1].output > 0 and reader - 1 not in set(outputs.values())
+    alive = {}  # by layer: outputs when its forward begins; by len(layers): when the loss is there
 
     def mark(kind, number):
-        if kind == "forward" and number > at[1]:
-            judge(at[1])
+        if kind == "forward":
+            alive[number] = set(outputs.values())
         if at[:2] == [kind, number]:  # another module of the layer
             return
         rises[at[0], at[1]] = max(counter.peak - at[2], rises.get((at[0], at[1]), 0))
@@ -340,7 +338,7 @@ def measure_bytes(passes, layers):
         return tensor
 
     with counter.mode(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        passes.run(mark, on_output, on_turn=lambda: judge(len(layers) - 1))
+        passes.run(mark, on_output, on_turn=lambda: alive.update({len(layers): set(outputs.values())}))
     check_repeats(passes, layers)
     for number, layer in enumerate(layers):
         # Backward makes gradients of its trained parameters and of its input.
@@ -349,6 +347,12 @@ def measure_bytes(passes, layers):
         rise = rises.get(("backward", number), made) - made
         layer.temporary = max(0, rise, rises["forward", number] - layer.saved - layer.output)
         layer.freed = min(layer.saved, layer.temporary - rise)
+    for reader in range(1, len(layers)):
+        output = layers[reader - 1].output
+        layers[reader].frees_input = output > 0 and reader - 1 not in alive[len(layers)]
+        for later in range(reader + 1, len(layers)):  # user code keeps it a while
+            if layers[reader].frees_input and reader - 1 in alive[later]:
+                layers[later].temporary += output
 
 
 def measure_flops(passes, layers):

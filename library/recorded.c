@@ -212,7 +212,7 @@ static void add_number(struct weft_text *out, double number)
         weft_text_addf(out, "%.17g", number);
 }
 
-/* Groups that can be told apart, if both steps have hashes of the same groups; otherwise 0. */
+/* Groups with a hash in both steps; 0 if the steps have different groups. */
 static int64_t count_groups(const struct weft_recorded_step *a, const struct weft_recorded_step *b)
 {
     if (a->gradients == NULL || b->gradients == NULL || a->gradients->n != b->gradients->n)

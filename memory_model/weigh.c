@@ -487,7 +487,7 @@ int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum 
     return w->shards->units[u].padded_elements / weft_shards_sharers(w->shards, policy);
 }
 
-/* The same, without frozen parts. */
+/* Elements of a unit's state without its frozen parts. */
 static int64_t trained_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy)
 {
     return w->shards->units[u].trained_elements / weft_shards_sharers(w->shards, policy);

@@ -44,7 +44,7 @@ struct weft_problem_blocks {
     int64_t scale;          /* enum weft_block_scale: of the usual size */
 };
 
-/* The layers of a unit: first to last, or with a shared tensor those that read it. */
+/* The layers of a unit: first to last, or all readers of a shared tensor. */
 struct weft_unit_layers {
     int32_t first, last;
     int32_t n_tied; /* 0: the unit has the range alone */

@@ -106,7 +106,7 @@ static enum weft_status read_layers(const struct weft_json_value *list, bool is_
     return WEFT_OK;
 }
 
-/* Whether a unit before this one was read. Decisions of layers have none of these keys. */
+/* Whether an earlier unit was read. Decisions of layers have no such keys. */
 static bool has_unit_before(const struct weft_problem *problem, int32_t unit)
 {
     for (int32_t u = 0; u < unit; u++)

@@ -10,7 +10,7 @@ static int known_homes(const struct weft_profile *profile)
            (profile->tiers.disk.given ? 1 << WEFT_HOME_DISK : 0);
 }
 
-/* Ways to keep state in these tiers. Updates on the host need a known speed. */
+/* Ways to keep state in tiers with known times. Updates on the host need a known speed. */
 static int known_keeps(const struct weft_config *config, const struct weft_profile *profile)
 {
     const bool updates = profile->tiers.host.given && profile->tiers.host.update_bytes_per_s > 0;

@@ -106,7 +106,7 @@ void weft_rows_hide(struct weft_rows *rows);
 void weft_rows_word(struct weft_rows *rows, int32_t column, const char *word);
 void weft_rows_integer(struct weft_rows *rows, int32_t column, int64_t integer);
 void weft_rows_real(struct weft_rows *rows, int32_t column, double real);
-/* Sets the cell's text, which replaces that of its value. */
+/* Sets the cell's text, which replaces the text of its value. */
 void weft_rows_show(struct weft_rows *rows, int32_t column, enum weft_paint paint,
                     const char *format, ...) WEFT_PRINTF(4, 5);
 

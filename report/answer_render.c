@@ -139,7 +139,7 @@ static void put_row(const struct weft_rows *rows, const struct weft_answer_row *
     weft_json_end_object(writer);
 }
 
-/* Writes the rows with a name as members, or those without as elements. */
+/* Writes rows with a name as members, or rows without a name as elements. */
 static void put_rows(const struct weft_rows *rows, bool named, struct weft_json_writer *writer)
 {
     for (const struct weft_answer_row *row = rows->first; row; row = row->next) {

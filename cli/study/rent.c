@@ -233,7 +233,7 @@ static enum weft_status plan_offers(struct rent *rent, struct weft_error *err)
     return weft_crew_end(&rent->crew, weft_crew_plan(&rent->crew, rows, rent->n, err), err);
 }
 
-/* The cheapest first; those without a plan last. */
+/* The cheapest comes first, and rows without a plan come last. */
 static int compare_offers(const void *a, const void *b)
 {
     const struct offer *x = a, *y = b;

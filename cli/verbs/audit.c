@@ -133,7 +133,7 @@ static void draw_parts(struct audit *audit)
     }
 }
 
-/* Steps of the run, with those that have no line. */
+/* Steps of the run, also steps without a line. */
 static int64_t count_recorded(const struct audit *audit)
 {
     return audit->replay.recorded.last - audit->replay.recorded.first + 1;

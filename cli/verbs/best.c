@@ -221,7 +221,7 @@ static enum weft_status read_plan(struct choice *choice, struct weft_best_row *r
 }
 
 /* Tells why a row has no plan: its least limit without pages over all variants, or times that the
- * profile lacks. `status` is that of its planning. */
+ * profile lacks. `status` is the result of its planning. */
 static void judge_row(const struct choice *choice, struct weft_best_row *row,
                       enum weft_status status)
 {

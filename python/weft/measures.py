@@ -24,7 +24,7 @@ class Layer:
     names: list
     modules: list
     parameters: int = 0  # without those of an earlier layer
-    shapes: list = field(default_factory=list)  # of these, trained
+    shapes: list = field(default_factory=list)  # of trained parameters
     frozen_shapes: list = field(default_factory=list)  # and without a gradient
     whole: int = 0  # with them
     tie: int = None  # the first layer that it shares parameters with

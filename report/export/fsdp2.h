@@ -39,7 +39,7 @@ struct weft_fsdp2_unit {
     struct weft_fsdp2_list forward, backward; /* an empty list: no prefetch */
 };
 
-/* A module while those of a unit are listed; begins as {0}. */
+/* A module while a unit's modules are listed; begins as {0}. */
 struct weft_fsdp2_module {
     int32_t layer; /* the next one */
     const char *name;

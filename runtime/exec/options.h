@@ -53,7 +53,7 @@ struct weft_exec_event {
     const struct weft_nn_piece *complete;
     int64_t n_complete;
     const unsigned char *base;
-    double loss_scale; /* of these gradients */
+    double loss_scale; /* of the gradients */
 };
 
 /* Collective. Maps the arena of a program by its paging, and the peers' buffers that collectives
@@ -107,7 +107,7 @@ struct weft_step_result {
     /* f16 overflowed: nothing is updated, and the loss scale is smaller. Run the same step again
      * with the same inputs. `finite` is then true. */
     bool skipped;
-    double loss_scale; /* of these gradients */
+    double loss_scale; /* of the gradients */
     /* Unit nearest to the loss with a gradient that is not finite; -1: none. Backward begins at the
      * loss, so this unit went wrong first. */
     int32_t suspect;

@@ -14,7 +14,7 @@
 void weft_bits_tell(const struct weft_device *device, const struct weft_nn *nn,
                     struct weft_text *out);
 
-/* True if both texts name the same. Otherwise appends the first part that differs, as "products:
+/* True if both texts are equal. Otherwise appends the first part that differs, as "products:
  * onednn 2.6.3, avx512_core in the run, and products: onednn 2.6.3, avx2 here". */
 bool weft_bits_compare(const char *run, const char *here, struct weft_text *out);
 

@@ -270,7 +270,7 @@ struct rows {
     int64_t stride;
 };
 
-/* SIDE rows of a matrix from `row` on. Those of 16 bits are widened. */
+/* SIDE rows of a matrix from `row` on. Rows of 16 bits are widened. */
 static struct rows rows_of(const struct weft_head *head, const void *from, int64_t stride,
                            int64_t row, float wide[MOST_SIZE * SIDE])
 {
@@ -578,7 +578,7 @@ static void tile_backward(const struct weft_head *head, const struct queries *q,
     }
 }
 
-/* Sets a tile's places: those of f32 are the gradients themselves. */
+/* Sets a tile's places: in f32 the places are the gradients themselves. */
 static void place_tile(const struct weft_head *head, const struct weft_head_gradients *to,
                        int64_t i, int64_t j, float *query, struct tile *tile)
 {

@@ -8,7 +8,8 @@
 
 enum { MEMORY_SLOTS = 1 << 16 };                                /* states met; a power of 2 */
 enum { STEPS_A_LOOK = 4096 };                                   /* at the budget */
-enum { KEY_WORDS = 8 + 2 * WEFT_MOST_LANES + WEFT_MOST_TIERS }; /* of a state, less its items */
+enum { KEY_WORDS = 9 + 2 * WEFT_MOST_LANES + WEFT_MOST_TIERS }; /* of a state, less its items */
+enum { FIRST_STRAYS = 2 };   /* of the first round; each round doubles them */
 enum { MOST_EVENTS = 1000 }; /* slots and blocks, as many as the stack has room for */
 
 /* A partial schedule. Bytes that gathers hold from now on follow from the number of blocks put. */
@@ -22,11 +23,13 @@ struct state {
     bool waits;                  /* compute is over, and the next slot is put off */
     bool stays; /* the last block to complete ends no wait: the next slot is not entered yet */
     int64_t late_bytes[WEFT_MOST_TIERS]; /* held in the slot by reductions released before it */
+    int32_t strays;                      /* choices that may still differ from the first one */
 };
 
 struct met {
     struct weft_hash key; /* {0}: free */
     int64_t now_ns;
+    int32_t strays;
 };
 
 struct weft_exact {
@@ -43,6 +46,8 @@ struct weft_exact {
     const int32_t *strategies;
     int32_t n_moves;
     int64_t steps, steps_left;
+    int64_t n_rounds; /* of all tries: a round knows its own states by it */
+    bool strayed;     /* a choice was left out, for it strays too far */
     struct weft_error *err;
     enum weft_status status;
 };
@@ -137,10 +142,12 @@ static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
     return false;
 }
 
-/* True if the state was met before, at the same time or earlier. */
+/* True if the state was met before in this round, at the same time or earlier, with at least as
+ * many strays. */
 static bool was_met(struct weft_exact *exact, const struct state *at)
 {
     size_t n = 0;
+    exact->key[n++] = exact->n_rounds;
     exact->key[n++] = at->slot * 8 + at->stays * 4 + at->computes * 2 + at->waits;
     for (int32_t lane = 0; lane < exact->problem->n_lanes; lane++) {
         exact->key[n++] = at->lanes.left[lane];
@@ -152,8 +159,10 @@ static bool was_met(struct weft_exact *exact, const struct state *at)
         exact->key[n++] = at->late_bytes[tier];
     struct weft_hash hash = weft_hash_bytes(exact->key, n * sizeof *exact->key);
     struct met *met = &exact->met[hash.low & (MEMORY_SLOTS - 1)];
-    if (weft_hash_equal(met->key, hash) && met->now_ns <= at->lanes.now_ns) return true;
-    *met = (struct met){hash, at->lanes.now_ns};
+    if (weft_hash_equal(met->key, hash) && met->now_ns <= at->lanes.now_ns &&
+        met->strays >= at->strays)
+        return true;
+    *met = (struct met){hash, at->lanes.now_ns, at->strays};
     return false;
 }
 
@@ -273,13 +282,34 @@ static void put_block(struct weft_exact *exact, struct state at, int32_t item)
     exact->n_moves--;
 }
 
+/* Takes a stray for a choice that is not the first one. False if none is left. */
+static bool may_stray(struct weft_exact *exact, struct state *at)
+{
+    exact->strayed |= at->strays == 0;
+    return at->strays > 0 && at->strays-- > 0;
+}
+
 /* Tries each block that the idle lane may carry, and rest until the next slot. */
 static void choose_block(struct weft_exact *exact, struct state at, int32_t lane)
 {
-    for (int32_t i = 0; i < exact->search->table->n_items; i++)
-        if (lane_of(exact, i) == lane && may_put(exact, &at, i)) put_block(exact, at, i);
+    bool strays = false;
+    for (int32_t i = 0; i < exact->search->table->n_items; i++) {
+        if (lane_of(exact, i) != lane || !may_put(exact, &at, i)) continue;
+        struct state put = at;
+        if (strays && !may_stray(exact, &put)) return;
+        strays = true;
+        put_block(exact, put, i);
+    }
+    if (strays && !may_stray(exact, &at)) return;
     at.rests[lane] = true;
     explore_state(exact, at);
+}
+
+/* Ends the rest of lanes with an item that waited for a block of item `done`. */
+static void wake_followers(const struct weft_exact *exact, struct state *at, int32_t done)
+{
+    for (int32_t i = 0; i < exact->search->table->n_items; i++)
+        if (exact->problem->items[i].after == done) at->rests[lane_of(exact, i)] = false;
 }
 
 /* Explores from `next_ns`, the end of a lane's block. Completes the blocks that are done, and
@@ -299,6 +329,7 @@ static void advance_to(struct weft_exact *exact, struct state at, int64_t next_n
         ends_wait |= !gathers || item_of(exact, done[lane])->last == at.slot;
         at.on[lane] = -1;
         at.waits = false;
+        wake_followers(exact, &at, done[lane]);
     }
     if (over && next_ns > before_ns) at.stays = !ends_wait;
     explore_state(exact, at);
@@ -340,7 +371,6 @@ static bool begin_exact(struct weft_exact *exact)
 {
     const struct weft_digest *table = exact->search->table;
     memset(exact->left_ns, 0, sizeof exact->left_ns);
-    memset(exact->met, 0, MEMORY_SLOTS * sizeof *exact->met);
     weft_digest_lean_rows(table, exact->strategies, exact->rows, NULL);
     exact->rest_ns[table->n_slots] = 0;
     for (int32_t s = table->n_slots - 1; s >= 0; s--)
@@ -355,10 +385,20 @@ static bool begin_exact(struct weft_exact *exact)
     return true;
 }
 
+/* Explores all plans with at most `strays` choices that differ from the first one. */
+static void explore_round(struct weft_exact *exact, int32_t strays)
+{
+    struct state at = {.strays = strays, .lanes = weft_problem_lanes(exact->problem)};
+    for (int32_t lane = 0; lane < exact->problem->n_lanes; lane++)
+        at.on[lane] = -1;
+    exact->n_rounds++;
+    exact->strayed = false;
+    explore_state(exact, at);
+}
+
 enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strategies,
                                 int64_t most_steps, bool *complete, struct weft_error *err)
 {
-    struct state at = {.slot = 0};
     exact->strategies = strategies;
     exact->steps = exact->steps_left = most_steps;
     exact->n_moves = 0;
@@ -371,11 +411,11 @@ enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strateg
     }
     *complete = true;
     if (!begin_exact(exact)) return WEFT_OK;
-    at.lanes = weft_problem_lanes(exact->problem);
-    for (int32_t lane = 0; lane < exact->problem->n_lanes; lane++)
-        at.on[lane] = -1;
-    explore_state(exact, at);
-    *complete = exact->steps_left > 0;
+    for (int32_t strays = FIRST_STRAYS;; strays *= 2) {
+        explore_round(exact, strays);
+        if (!exact->strayed || exact->steps_left <= 0) break;
+    }
+    *complete = !exact->strayed && exact->steps_left > 0;
     return exact->status;
 }
 

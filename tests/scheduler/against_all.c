@@ -8,6 +8,7 @@
 #include "program/predict.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
+#include "scheduler/tree/exact.h"
 #include "tests/scheduler/enumerate.h"
 
 enum { MOST_REDRAWN = 128 };
@@ -76,6 +77,35 @@ static void check_planners(const struct weft_problem *problem, int64_t best_ns)
     }
 }
 
+/* For drawn strategies exact placement finds the best of all placements, if it says that it tried
+ * all. Most drawn strategies have chains of items on several lanes. */
+static void check_exact(const struct weft_problem *problem, int seed)
+{
+    enum { DRAWS = 6 };
+    struct weft_digest *table = NULL;
+    struct weft_search *search = NULL;
+    struct weft_exact *exact = NULL;
+    int32_t strategies[ENUMERATE_MOST_UNITS];
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+        bool complete = false;
+        for (int32_t u = 0; u < problem->n_decisions; u++)
+            strategies[u] = (int32_t)weft_rng_below((uint64_t)seed, 30 + draw, (uint64_t)u,
+                                                    (uint64_t)weft_digest_count(table, u));
+        cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
+        cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
+        if (weft_search_try(search, strategies) >= 0) {
+            cr_assert_eq(weft_exact_try(exact, strategies, 1000000, &complete, NULL), WEFT_OK);
+            cr_assert(!complete || search->step_ns == enumerate_of(problem, strategies),
+                      "seed %d, draw %d: %lld, the best is %lld", seed, (int)draw,
+                      (long long)search->step_ns, (long long)enumerate_of(problem, strategies));
+        }
+        weft_exact_destroy(exact);
+        weft_search_destroy(search);
+    }
+    weft_digest_destroy(table);
+}
+
 int32_t against_all(struct weft_problem *problem, int seed, const char *name, int32_t *n_chosen)
 {
     struct weft_error err = {0};
@@ -83,6 +113,7 @@ int32_t against_all(struct weft_problem *problem, int seed, const char *name, in
     struct weft_plan *plan = plan_against(problem, "ilp");
     cr_assert_eq(plan != NULL, best_ns >= 0, "seed %d", seed);
     if (plan == NULL) return 0;
+    check_exact(problem, seed);
     cr_assert_leq(plan->bound_ns, best_ns, "seed %d: bound %lld, best %lld", seed,
                   (long long)plan->bound_ns, (long long)best_ns);
     cr_assert_geq(plan->prediction.step_ns, best_ns, "seed %d", seed);

@@ -413,6 +413,18 @@ int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes, 
     return state.best_ns;
 }
 
+int64_t enumerate_of(const struct weft_problem *problem, const int32_t *strategies)
+{
+    struct state state = {.problem = problem,
+                          .limit_bytes = problem->tiers[0].limit_bytes,
+                          .best_ns = -1,
+                          .best_peak = -1};
+    cr_assert_leq(problem->n_decisions, ENUMERATE_MOST_UNITS);
+    memcpy(state.strategies, strategies, (size_t)problem->n_decisions * sizeof *strategies);
+    with_strategies(&state);
+    return state.best_ns;
+}
+
 int64_t enumerate_least_limit(const struct weft_problem *problem)
 {
     return run(problem, 0, 0, true).best_peak;

@@ -1,7 +1,9 @@
 #include "scheduler/tree/exact.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
+#include "base/rng.h"
 #include "tests/effort.h"
 #include "tests/scheduler/chain.h"
 #include "tests/scheduler/enumerate.h"
@@ -34,6 +36,56 @@ Test(exact, finds_the_best_placement, .timeout = 900)
         cr_assert_eq(search->step_ns, best_ns, "seed %d: %lld, the best is %lld", (int)seed,
                      (long long)search->step_ns, (long long)best_ns);
         cr_assert_leq(search->peak_bytes, problem->tiers[0].limit_bytes);
+        weft_exact_destroy(exact);
+        weft_search_destroy(search);
+        weft_digest_destroy(table);
+        weft_problem_destroy(problem);
+    }
+}
+
+/* Two units, one of them updated on the host: its update waits for gradients, and parameters wait
+ * for the update, on three lanes and often in the middle of a slot. */
+static struct weft_problem *host_update_problem(uint64_t seed)
+{
+    struct chain chain = {.n_layers = 2, .policies = 1u << WEFT_POLICY_ZERO1};
+    for (int32_t u = 0; u < chain.n_layers; u++) {
+        uint64_t n = (uint64_t)u * 10;
+        chain.n_blocks[u] = 1;
+        chain.block_bytes[u] = 1000;
+        chain.forward_ns[u] = 20 + (int64_t)weft_rng_below(seed, 1, n + 1, 400);
+        chain.gather_ns[u] = 5 + (int64_t)weft_rng_below(seed, 1, n + 2, 150);
+        chain.host_ns[u] = 5 + (int64_t)weft_rng_below(seed, 1, n + 3, 150);
+        chain.update_ns[u] = 5 + (int64_t)weft_rng_below(seed, 1, n + 4, 150);
+    }
+    return chain_problem(&chain);
+}
+
+/* Steps of three of these problems. If blocks began only at the start of a slot they would be 1078,
+ * 1252 and 1328. */
+Test(exact, starts_followers_in_the_middle_of_a_slot)
+{
+    static const struct {
+        uint64_t seed;
+        int64_t step_ns;
+    } cases[] = {{4, 1070}, {13, 1175}, {14, 1217}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct weft_problem *problem = host_update_problem(cases[k].seed);
+        struct weft_digest *table = NULL;
+        struct weft_search *search = NULL;
+        struct weft_exact *exact = NULL;
+        int32_t strategies[2] = {weft_decision_of_policy(&problem->decisions[0], WEFT_POLICY_ZERO1),
+                                 -1};
+        bool complete = false;
+        for (int32_t p = 0; p < problem->decisions[1].n_strategies; p++)
+            if (strstr(problem->decisions[1].strategies[p].name, "+host-update")) strategies[1] = p;
+        problem->tiers[0].limit_bytes = INT64_MAX;
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
+        cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
+        cr_assert_geq(weft_search_try(search, strategies), 0);
+        cr_assert_eq(weft_exact_try(exact, strategies, 100000, &complete, NULL), WEFT_OK);
+        cr_assert(complete);
+        cr_assert_eq(search->step_ns, cases[k].step_ns, "%lld", (long long)search->step_ns);
         weft_exact_destroy(exact);
         weft_search_destroy(search);
         weft_digest_destroy(table);

@@ -11,6 +11,7 @@
 #include "scheduler/tree/follow.h"
 #include "scheduler/tree/grow.h"
 #include "scheduler/tree/guide.h"
+#include "scheduler/tree/leaves.h"
 #include "scheduler/tree/trim.h"
 
 /* Tries of local search and of trimming: these, divided by the size of one. */
@@ -324,6 +325,7 @@ static enum weft_status decide_plan(struct run *run, struct weft_error *err)
     if (options->draft) return WEFT_OK;
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(grow_and_try(run, err));
+    WEFT_TRY(weft_leaves_search(run->branch, err));
     return conclude_plan(run, err);
 }
 

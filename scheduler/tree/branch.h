@@ -17,6 +17,7 @@ enum { WEFT_BRANCH_PRESSES = 8 };
 struct weft_branch_split {
     bool chosen;     /* false: the node has no relaxation of its own yet */
     bool decided;    /* the relaxation gives every decision one strategy */
+    bool untried;    /* a closed leaf whose placements have not all been tried */
     double pressure; /* scheduler/tree/press.h; 0: not known */
     int32_t n_choices;
     struct {
@@ -37,7 +38,8 @@ struct weft_branch {
     struct weft_exact *exact;
     int64_t exact_left; /* steps left for exact placement */
     int64_t leaf_steps; /* for one choice of strategies */
-    bool exhausted;     /* all placements of all closed leaves have been tried */
+    int32_t n_untried;  /* leaves with placements that have not been tried */
+    bool exhausted;     /* every closed node is a leaf */
     struct weft_dual *dual;
     struct weft_proof *proof;
     int32_t nodes_left;              /* nodes that may still be solved */

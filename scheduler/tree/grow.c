@@ -243,45 +243,49 @@ enum weft_status weft_branch_try_near(struct weft_branch *branch, struct weft_er
                          weft_branch_enough_ns(branch), tries, err);
 }
 
+/* Tries placements within the steps that are left. *complete: all were tried. */
 static enum weft_status place_exactly(struct weft_branch *branch, const int32_t *strategies,
-                                      struct weft_error *err)
+                                      bool *complete, struct weft_error *err)
 {
-    bool complete = false;
     int64_t steps =
         branch->exact_left < branch->leaf_steps ? branch->exact_left : branch->leaf_steps;
-    if (steps <= 0) {
-        branch->exhausted = false;
-        return WEFT_OK;
-    }
-    WEFT_TRY(weft_exact_try(branch->exact, strategies, steps, &complete, err));
+    *complete = false;
+    if (steps <= 0) return WEFT_OK;
+    WEFT_TRY(weft_exact_try(branch->exact, strategies, steps, complete, err));
     branch->exact_left -= weft_exact_steps(branch->exact);
-    branch->exhausted = branch->exhausted && complete;
     return WEFT_OK;
 }
 
 enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_error *err)
 {
     int32_t *strategies = branch->search->other;
-    bool exhausted = branch->exhausted;
+    bool complete;
     memcpy(strategies, branch->search->strategies,
            (size_t)branch->table->n_decisions * sizeof *strategies);
-    enum weft_status status = place_exactly(branch, strategies, err);
-    branch->exhausted = exhausted; /* it describes leaves alone */
-    return status;
+    return place_exactly(branch, strategies, &complete, err);
+}
+
+void weft_branch_leaf(const struct weft_branch *branch, int32_t *strategies)
+{
+    const uint64_t *allowed = branch->proof->box->allowed;
+    for (int32_t u = 0; u < branch->table->n_decisions; u++)
+        for (int32_t p = 0; p < weft_digest_count(branch->table, u); p++)
+            if (allowed[u] >> p & 1u && branch->keeper[weft_digest_at(branch->table, u, p)] == p)
+                strategies[u] = p;
 }
 
 /* Closes a leaf, a box with one choice of strategies, by trying every placement of it. */
 static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
     int32_t *strategies = branch->search->other;
-    const uint64_t *allowed = branch->proof->box->allowed;
-    for (int32_t u = 0; u < branch->table->n_decisions; u++)
-        for (int32_t p = 0; p < weft_digest_count(branch->table, u); p++)
-            if (allowed[u] >> p & 1u && branch->keeper[weft_digest_at(branch->table, u, p)] == p)
-                strategies[u] = p;
+    bool complete;
+    weft_branch_leaf(branch, strategies);
     weft_search_try(branch->search, strategies);
     branch->proof->nodes[node].closed = true;
-    return place_exactly(branch, strategies, err);
+    WEFT_TRY(place_exactly(branch, strategies, &complete, err));
+    branch->splits[node].untried = !complete;
+    branch->n_untried += !complete;
+    return WEFT_OK;
 }
 
 /* True if each decision has one strategy left that is its own keeper. */
@@ -346,6 +350,13 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
     return WEFT_OK;
 }
 
+void weft_branch_exhausted(struct weft_branch *branch)
+{
+    const bool all = branch->exhausted && branch->n_untried == 0;
+    branch->stop = all && weft_proof_weakest(branch->proof) < 0 ? "exhausted: the best there is"
+                                                                : "strategies exhausted";
+}
+
 enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
                                   struct weft_error *err)
 {
@@ -361,8 +372,7 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
             branch->stop =
                 weft_budget_has_rung(branch->search->budget) ? "time limit" : "work limit";
         } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
-            branch->stop = branch->exhausted && node < 0 ? "exhausted: the best there is"
-                                                         : "strategies exhausted";
+            weft_branch_exhausted(branch);
         } else if (branch->nodes_left <= least_left) {
             branch->stop = "node limit";
         } else {

@@ -25,6 +25,13 @@ WEFT_MUST_USE enum weft_status weft_branch_try_near(struct weft_branch *branch,
 WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
                                                 struct weft_error *err);
 
+/* Sets `stop` of a tree without a node to divide: whether all placements of its leaves were tried.
+ */
+void weft_branch_exhausted(struct weft_branch *branch);
+
+/* The strategies of the entered leaf. */
+void weft_branch_leaf(const struct weft_branch *branch, int32_t *strategies);
+
 /* Searches the best plan's strategies for a faster placement. */
 WEFT_MUST_USE enum weft_status weft_branch_polish(struct weft_branch *branch,
                                                   struct weft_error *err);

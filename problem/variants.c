@@ -284,7 +284,8 @@ int32_t weft_variants_list_more(const struct weft_config *config, const struct w
     struct weft_variant all[WEFT_MOST_VARIANTS];
     const struct split split = {chosen->rule.n_micro, chosen->rule.idle, chosen->batch};
     int32_t n = 0;
-    if (list_splits(config, splits) == 1) return 0;
+    /* With one split, all variants with usual blocks are planned already. */
+    if (list_splits(config, splits) == 1 && chosen->scale == WEFT_BLOCKS_USUAL) return 0;
     const int32_t n_all = list_split(config, &split, all);
     for (int32_t v = 0; v < n_all; v++) {
         all[v].scale = chosen->scale;

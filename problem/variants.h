@@ -35,9 +35,9 @@ int32_t weft_variants_list_scales(const struct weft_config *config,
                                   const struct weft_variant *chosen,
                                   struct weft_variant out[WEFT_MOST_VARIANTS]);
 
-/* With an open split: lists the other variants of the chosen one's split, cadence and size of
- * blocks. Without one there are none. All three functions list at most WEFT_MOST_VARIANTS together.
- */
+/* With an open split, or blocks of another size than usual: lists the other variants of the chosen
+ * one's split, cadence and size of blocks. Otherwise all of them are planned already. All three
+ * functions list at most WEFT_MOST_VARIANTS together. */
 int32_t weft_variants_list_more(const struct weft_config *config, const struct weft_variant *chosen,
                                 struct weft_variant out[WEFT_MOST_VARIANTS]);
 

@@ -43,9 +43,12 @@ struct best {
     struct staged staged;
     int32_t n_others;
     struct weft_plan_variant others[WEFT_MOST_VARIANTS];
+    struct weft_outcome refused; /* of the present period, if pages refuse it */
+    struct weft_pool pool;       /* owns its certificate */
 };
 
-/* Stores the bound of the session's period, and drops its plan and stages. */
+/* Stores the bound of the session's period, and drops its plan and stages. A period that pages
+ * refuse keeps the bound that its search proved. */
 static enum weft_status put_aside(struct weft_session *session, struct best *best,
                                   struct weft_error *err)
 {
@@ -54,12 +57,14 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     const struct weft_problem *problem = session->stages.problem;
     const struct weft_plan *plan = session->plan;
     struct weft_pool pool = {0};
-    struct weft_outcome trivial = {0};
-    enum weft_status status = plan == NULL ? weft_prove(problem, &pool, &trivial, err) : WEFT_OK;
+    struct weft_outcome proven = best->refused;
+    const bool searched = proven.certificate.n_nodes > 0;
+    enum weft_status status = WEFT_OK;
+    if (plan == NULL && !searched) status = weft_prove(problem, &pool, &proven, err);
     if (status == WEFT_OK)
         status =
-            weft_plan_variant_create(problem, plan ? plan->bound_ns : trivial.bound_ns,
-                                     plan ? &plan->certificate : &trivial.certificate, other, err);
+            weft_plan_variant_create(problem, plan ? plan->bound_ns : proven.bound_ns,
+                                     plan ? &plan->certificate : &proven.certificate, other, err);
     weft_pool_finish(&pool);
     WEFT_TRY(status);
     weft_session_drop_plan(session);
@@ -129,6 +134,7 @@ static void drop_others(struct best *best)
 {
     for (int32_t i = 0; i < best->n_others; i++)
         weft_plan_variant_finish(&best->others[i]);
+    weft_pool_finish(&best->pool);
 }
 
 /* Plans one period; *refusal tells why it has no plan. */
@@ -141,12 +147,17 @@ static enum weft_status plan_variant(struct weft_session *session,
     /* After the alarm the best plan so far is enough. */
     const struct weft_work *work = options->budget.work;
     if (work && work->rang && best->staged.plan) return keep_faster(session, best, err);
-    enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
+    struct weft_schedule_options own = *options;
+    best->refused = (struct weft_outcome){.pool = &best->pool};
+    own.refused = &best->refused;
+    enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, &own,
                                             &session->plan, &session->program, refusal);
     /* A plan that does not fit or apply here may do so in another period. */
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
         return weft_fail(err, status, "%s", refusal->text);
-    return keep_faster(session, best, err);
+    status = keep_faster(session, best, err);
+    best->refused = (struct weft_outcome){0};
+    return status;
 }
 
 /* Finds the period with the least device memory, and leaves the session with its stages. */

@@ -236,6 +236,18 @@ enum weft_status weft_least_paged_limit(const struct weft_problem *problem,
     return status;
 }
 
+/* Hands over the bound of a problem that pages refuse. */
+static enum weft_status tell_refused(const struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_outcome *to = run->options->refused;
+    const struct weft_outcome *outcome = &run->outcome;
+    if (to == NULL || outcome->certificate.n_nodes == 0) return WEFT_OK;
+    WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, to->pool, &to->certificate,
+                                   err));
+    to->bound_ns = outcome->bound_ns;
+    return WEFT_OK;
+}
+
 enum weft_status weft_schedule(const struct weft_problem *problem,
                                const struct weft_lower_inputs *inputs,
                                const struct weft_schedule_options *options, struct weft_plan **plan,
@@ -256,6 +268,11 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
             *program = run.program;
             run.program = NULL;
         }
+    }
+    if (status == WEFT_E_INFEASIBLE) {
+        struct weft_error failure = {0};
+        const enum weft_status told = tell_refused(&run, &failure);
+        if (told != WEFT_OK) status = weft_fail(err, told, "%s", failure.text);
     }
     finish_run(&run);
     return status;

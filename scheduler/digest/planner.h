@@ -21,6 +21,8 @@ struct weft_setting {
 
 enum { WEFT_GREEDY_PART = 5 };
 
+struct weft_outcome;
+
 struct weft_schedule_options {
     const char *planner; /* a name of scheduler/planners/names.h, or "name:setting"; NULL = "ilp" */
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
@@ -48,6 +50,9 @@ struct weft_schedule_options {
     int32_t n_starts;
     struct weft_solver solver;
     const struct weft_digest *table; /* of the problem, at some limit; NULL: planners make one */
+    /* The bound that was proven before pages refused the problem, with its certificate in the
+     * outcome's pool. weft_schedule fills it with WEFT_E_INFEASIBLE alone. NULL: not wanted. */
+    struct weft_outcome *refused;
 };
 
 /* A planner's decision before it is a plan: strategies, and moves in the order of lanes. */

@@ -9,6 +9,7 @@
 #include "problem/target.h"
 #include "program/predict.h"
 #include "scheduler/paged_rows.h"
+#include "scheduler/paged_rule.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
@@ -157,6 +158,25 @@ static enum weft_status retreat_to_leanest(struct weft_paged *run, struct weft_e
     return plan_between(run, err);
 }
 
+/* A rule's decision for the run's limit alone, or for lower rows if its pages exceed the limit. */
+static enum weft_status plan_for_limit(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_outcome outcome;
+    const struct weft_paged_question question = {
+        .rows_bytes = run->problem->tiers[0].limit_bytes, .part = first_part, .draft = true};
+    weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
+    WEFT_TRY(weft_paged_ask(run, &question, &outcome, err));
+    return run->plan && !weft_paged_fits(run) ? plan_again(run, err) : WEFT_OK;
+}
+
+/* True if a rule's series may be made: the budget has room, or the series takes little. */
+static bool has_room_for_series(const struct weft_paged *run)
+{
+    enum { USUAL_LIMITS = 100, LITTLE_UNITS = 20000000 };
+    return !weft_budget_is_over(run->budget) ||
+           weft_planner_rule_units(run->table) <= LITTLE_UNITS / USUAL_LIMITS;
+}
+
 /* Plans by a rule as if the caller had asked for it. A plan that is no faster than the present one
  * gets no pages, which saves time. */
 static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_planner *rule,
@@ -165,7 +185,6 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     const struct weft_planner *asked = run->planner;
     const struct weft_schedule_options *options = run->options;
     struct weft_schedule_options own = *options;
-    struct weft_outcome outcome;
     struct weft_error refusal = {0};
     struct weft_paged_aside aside = weft_paged_put_aside(run);
     own.setting = setting;
@@ -173,11 +192,12 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     run->options = &own;
     run->planner = rule;
     run->below_ns = aside.plan->prediction.step_ns;
-    weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
-    const struct weft_paged_question question = {
-        .rows_bytes = run->problem->tiers[0].limit_bytes, .part = first_part, .draft = true};
-    enum weft_status status = weft_paged_ask(run, &question, &outcome, &refusal);
-    if (status == WEFT_OK && run->plan && !weft_paged_fits(run)) status = plan_again(run, &refusal);
+    enum weft_status status;
+    if (has_room_for_series(run)) {
+        status = weft_paged_series(run, !weft_budget_is_over(run->budget), &refusal);
+    } else {
+        status = plan_for_limit(run, &refusal);
+    }
     run->options = options;
     run->planner = asked;
     run->below_ns = 0;
@@ -379,6 +399,18 @@ static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *e
     return status;
 }
 
+/* A rule's plan is the fastest of its series. Without one, plans for the limit alone, which tells
+ * the reason of a refusal. */
+static enum weft_status plan_by_series(struct weft_paged *run, struct weft_error *err)
+{
+    run->outcome = (struct weft_outcome){.pool = &run->pool};
+    WEFT_TRY(weft_paged_series(run, false, err));
+    if (run->plan) return WEFT_OK;
+    WEFT_TRY(plan_by_planner(run, NULL, err));
+    if (run->n_again > 0) tell_again(run);
+    return WEFT_OK;
+}
+
 /* The alarm may ring after the planner has given its own reason. */
 static void tell_alarm(struct weft_paged *run)
 {
@@ -397,6 +429,8 @@ enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *e
     run->counted.most_bytes = run->problem->tiers[0].limit_bytes;
     if (run->planner->decide == weft_planner_ilp && !run->options->draft) {
         WEFT_TRY(plan_by_ilp(run, err));
+    } else if (weft_paged_has_series(run->planner)) {
+        WEFT_TRY(plan_by_series(run, err));
     } else {
         if (run->planner->decide == weft_planner_greedy) run->budget = greedy_budget(run);
         WEFT_TRY(plan_by_planner(run, NULL, err));

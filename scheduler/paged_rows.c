@@ -97,3 +97,11 @@ enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err
     return plan_in_rows(run, run->program->paging->page_bytes, WEFT_PAGES_USUAL, question, &none,
                         err);
 }
+
+enum weft_status weft_paged_least_pages(struct weft_paged *run, struct weft_error *err)
+{
+    if (!run->program || !run->page_is_open || run->counted.page_bytes == WEFT_PAGE_LEAST_BYTES)
+        return WEFT_OK;
+    WEFT_TRY(weft_paged_again(run, WEFT_PAGE_LEAST_BYTES, err));
+    return drop_if_scattered(run, err);
+}

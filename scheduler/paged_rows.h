@@ -17,4 +17,9 @@ WEFT_MUST_USE enum weft_status weft_paged_bound(struct weft_paged *run, struct w
 /* Spends the rest of the budget on plans in usual pages, while the gap is open. */
 WEFT_MUST_USE enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err);
 
+/* Gives pages of the least size to the run's plan, if the config leaves the size open. Drops a plan
+ * that needs too many mappings. */
+WEFT_MUST_USE enum weft_status weft_paged_least_pages(struct weft_paged *run,
+                                                      struct weft_error *err);
+
 #endif

@@ -106,6 +106,41 @@ static enum weft_status measure_faster(const struct weft_paged *run, int64_t row
     return status;
 }
 
+/* Makes the candidate's plan, with blocks in place of micro-steps. */
+static enum weft_status place_plan(const struct weft_paged *run, int64_t rows_bytes,
+                                   struct weft_plan **out, struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
+    const enum weft_status placed = weft_place_micro_steps(plan, err);
+    if (placed != WEFT_OK) {
+        weft_plan_destroy(plan);
+        return placed;
+    }
+    *out = plan;
+    return WEFT_OK;
+}
+
+/* Lowers a plan, if there are pages, and predicts its bytes. */
+static enum weft_status page_plan(const struct weft_paged *run, struct weft_plan *plan,
+                                  struct weft_program **program, struct weft_error *err)
+{
+    plan->prediction.total_bytes = plan->prediction.peak_bytes;
+    *program = NULL;
+    if (!run->inputs) return WEFT_OK;
+    weft_work_spend(run->budget.work,
+                    1000 * (int64_t)run->problem->n_slots + 60 * (int64_t)plan->n_placements);
+    WEFT_TRY(weft_program_lower(plan, run->inputs, program, err));
+    plan->prediction.arena_bytes = (*program)->arena_bytes;
+    plan->prediction.total_bytes = weft_program_outside_bytes(*program) + (*program)->arena_bytes;
+    return WEFT_OK;
+}
+
+static bool is_below(const struct weft_paged *run, const struct weft_plan *plan)
+{
+    return run->below_ns == 0 || plan->prediction.step_ns < run->below_ns;
+}
+
 /* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. Drops a plan
  * that is not below run->below_ns. */
 static enum weft_status lower_plan(struct weft_paged *run, int64_t rows_bytes,
@@ -113,27 +148,12 @@ static enum weft_status lower_plan(struct weft_paged *run, int64_t rows_bytes,
 {
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
-    WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
-    const enum weft_status placed = weft_place_micro_steps(plan, err);
-    if (placed != WEFT_OK) {
+    WEFT_TRY(place_plan(run, rows_bytes, &plan, err));
+    const enum weft_status status =
+        is_below(run, plan) ? page_plan(run, plan, &program, err) : WEFT_OK;
+    if (status != WEFT_OK || !is_below(run, plan)) {
         weft_plan_destroy(plan);
-        return placed;
-    }
-    if (run->below_ns > 0 && plan->prediction.step_ns >= run->below_ns) {
-        weft_plan_destroy(plan);
-        return WEFT_OK;
-    }
-    plan->prediction.total_bytes = plan->prediction.peak_bytes;
-    if (run->inputs) {
-        weft_work_spend(run->budget.work,
-                        1000 * (int64_t)run->problem->n_slots + 60 * (int64_t)plan->n_placements);
-        enum weft_status status = weft_program_lower(plan, run->inputs, &program, err);
-        if (status != WEFT_OK) {
-            weft_plan_destroy(plan);
-            return status;
-        }
-        plan->prediction.arena_bytes = program->arena_bytes;
-        plan->prediction.total_bytes = weft_program_outside_bytes(program) + program->arena_bytes;
+        return status;
     }
     if (!run->plan || plan->prediction.total_bytes < weft_paged_total_bytes(run)) {
         weft_paged_keep(run, plan, program);
@@ -141,6 +161,38 @@ static enum weft_status lower_plan(struct weft_paged *run, int64_t rows_bytes,
         weft_plan_destroy(plan);
         weft_program_destroy(program);
     }
+    return WEFT_OK;
+}
+
+enum weft_status weft_paged_within(struct weft_paged *run, int64_t rows_bytes, int64_t *peak_bytes,
+                                   struct weft_error *err)
+{
+    const int64_t limit_bytes = run->problem->tiers[0].limit_bytes;
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    WEFT_TRY(place_plan(run, rows_bytes, &plan, err));
+    *peak_bytes = plan->prediction.peak_bytes;
+    const bool counts = is_below(run, plan) && *peak_bytes <= limit_bytes;
+    const enum weft_status status = counts ? page_plan(run, plan, &program, err) : WEFT_OK;
+    if (status != WEFT_OK || !counts) {
+        weft_plan_destroy(plan);
+        return status;
+    }
+    weft_paged_keep(run, plan, program);
+    return WEFT_OK;
+}
+
+enum weft_status weft_paged_again(struct weft_paged *run, int64_t page_bytes,
+                                  struct weft_error *err)
+{
+    const int64_t own_bytes = run->counted.page_bytes;
+    struct weft_program *program = NULL;
+    run->counted.page_bytes = page_bytes;
+    const enum weft_status status = page_plan(run, run->plan, &program, err);
+    run->counted.page_bytes = own_bytes;
+    WEFT_TRY(status);
+    weft_program_destroy(run->program);
+    run->program = program;
     return WEFT_OK;
 }
 

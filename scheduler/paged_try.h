@@ -78,6 +78,16 @@ void weft_paged_keep_faster(struct weft_paged *run, struct weft_paged_aside asid
 WEFT_MUST_USE enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes,
                                                     bool literal, struct weft_error *err);
 
+/* The run's candidate gets pages, and the plan replaces the run's. Moves its blocks apart as far as
+ * rows_bytes allow; 0: leaves them. Without pages, drops a plan with a row above the limit or not
+ * below run->below_ns. Sets *peak_bytes to its largest row in every case. */
+WEFT_MUST_USE enum weft_status weft_paged_within(struct weft_paged *run, int64_t rows_bytes,
+                                                 int64_t *peak_bytes, struct weft_error *err);
+
+/* Gives pages of another size to the run's plan, which has some. */
+WEFT_MUST_USE enum weft_status weft_paged_again(struct weft_paged *run, int64_t page_bytes,
+                                                struct weft_error *err);
+
 /* The planner decides in the run's rows, from the question's start and, if it is ilp, the caller's
  * plans. The decision gets pages. Drops the run's plan before. */
 WEFT_MUST_USE enum weft_status weft_paged_ask(struct weft_paged *run,

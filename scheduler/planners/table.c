@@ -188,7 +188,7 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
     if (planner->recomputes && !may_recompute(problem)) return false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
         has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;
-    return !planner->searches && has;
+    return !planner->searches && !planner->solves && has;
 }
 
 static const struct weft_setting *find_setting(const struct weft_setting *settings,

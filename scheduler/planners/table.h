@@ -15,6 +15,7 @@ struct weft_planner {
     bool literal;     /* blocks stay exactly as placed (weft_plan_relax). Otherwise they may move
                          apart in the same order, as far as memory allows */
     bool searches;    /* ilp and greedy; other planners follow a rule */
+    bool solves;      /* asks the solver for placements, so each decision takes long */
     bool recomputes;  /* the rule chooses levels of recomputation */
     bool fills_batch; /* of the splits of a batch, the one with the largest micro-batch is taken */
     bool all_homes;   /* state may be in every tier that the problem has */

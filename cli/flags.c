@@ -94,7 +94,7 @@ const struct weft_flag weft_flags[] = {
     {"--least", NULL, WEFT_FLAG_TEXT, false, AT(least), NULL, "KEY",
      "search the least value that fits, of cluster.ranks"},
     {"--planners", NULL, WEFT_FLAG_TEXT, false, AT(planners), NULL, "A,B",
-     "these planners instead of all but random"},
+     "these planners instead of all but random and seed-ilp"},
     {"--points", NULL, WEFT_FLAG_TEXT, false, AT(points), NULL, "N",
      "number of memory limits; the default is 9"},
     {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all|TARGET",

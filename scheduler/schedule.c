@@ -156,7 +156,7 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
 {
     struct weft_error refusal = {0};
     struct weft_outcome outcome = {.pool = &run->pool};
-    if (run->planner->searches) return WEFT_OK;
+    if (run->planner->searches || run->planner->solves) return WEFT_OK;
     struct weft_problem ample = *run->problem;
     ample.tiers[0].limit_bytes = INT64_MAX;
     enum weft_status status = weft_planner_decide(run->planner, &ample, run->options,

@@ -37,7 +37,7 @@ RATIOS = [0.5, 1, 2]
 # Shares of the best bandwidth. A block has e / (1 - e) x alpha x beta bytes, so the second share halves the blocks.
 EFFICIENCIES = [0.9, 0.8182]
 PUBLISHED = {"deepcompile-llama-3-70b": "1.18 to 1.28", "deepcompile-mixtral-8x7b": "1.30 to 1.54"}
-OWN = {"ilp", "greedy", "random", "two-stage", "all-fsdp", "all-sdp", "all-zero1", "all-dp"}
+OWN = {"ilp", "greedy", "random", "two-stage", "seed-ilp", "all-fsdp", "all-sdp", "all-zero1", "all-dp"}
 TIE = 1e-6
 
 

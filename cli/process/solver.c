@@ -63,7 +63,7 @@ static void remember_program(struct weft_solver_process *process, const struct w
 {
     struct weft_error unwanted;
     forget_program(process);
-    process->knows = process->child.pid > 0 &&
+    process->knows = process->child.pid > 0 && !lp->integer &&
                      weft_lp_copy(lp, &process->pool, &process->lp, &unwanted) == WEFT_OK;
 }
 

@@ -10,6 +10,6 @@
     "checkmate-budget, auto-perf-maxing, sac-ilp, galvatron, auto-micro-batch, zero-infinity, "    \
     "offload-stream, offload-greedy, deepcompile-offload, zero-offload, twin-flow, "               \
     "fsdp2-cpu-offload, "                                                                          \
-    "largest-first-offload, two-stage"
+    "largest-first-offload, two-stage, seed-ilp"
 
 #endif

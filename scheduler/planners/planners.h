@@ -13,7 +13,7 @@ typedef enum weft_status weft_decide_fn(const struct weft_problem *problem,
                                         struct weft_candidate *out, struct weft_outcome *outcome,
                                         struct weft_error *err);
 weft_decide_fn weft_planner_ilp, weft_planner_greedy, weft_planner_random, weft_planner_two_stage,
-    weft_planner_twin_flow;
+    weft_planner_seed, weft_planner_twin_flow;
 
 /* Chooses the policies of a new draft and places its blocks. `values` are those of the wanted
  * setting; NULL if the planner has none. Returns WEFT_E_INFEASIBLE if the rule cannot be applied.
@@ -29,6 +29,8 @@ weft_draft_fn weft_rule_fsdp2_mix, weft_rule_deepspeed, weft_rule_zero_infinity,
 
 /* Settings, the published one first. ByteScheduler's values[0]: credit in elements. */
 extern const struct weft_setting weft_bytescheduler_settings[];
+/* values[0]: policies of two-stage (0) or ilp (1). */
+extern const struct weft_setting weft_seed_settings[];
 /* values[0]: time of a gather next to compute, in percent of its time alone. */
 extern const struct weft_setting weft_latest_safe_settings[];
 

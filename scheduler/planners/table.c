@@ -127,6 +127,9 @@ static const struct weft_planner planners[] = {
      .draft = weft_rule_largest_first_offload},
     {"two-stage", "policies by a knapsack without overlap, then blocks placed", .all_homes = true,
      .decide = weft_planner_two_stage},
+    {"seed-ilp", "blocks in slots for the most overlap, by an integer program", .literal = true,
+     .solves = true, .all_homes = true, .settings = weft_seed_settings,
+     .decide = weft_planner_seed},
     {.name = NULL},
 };
 enum { N_PLANNERS = sizeof planners / sizeof *planners - 1 };

@@ -1,6 +1,6 @@
-/* A linear program as plain data, the limits of its solution, and the answer: the form in which a
- * relaxation leaves Weft for weft-solve. Minimise cost . x subject to row_lower <= A x <= row_upper
- * and lower <= x <= upper. Infinite bounds are +-INFINITY.
+/* A linear program, perhaps with integer columns, as plain data, the limits of its solution, and
+ * the answer: the form in which a relaxation leaves Weft for weft-solve. Minimise cost . x subject
+ * to row_lower <= A x <= row_upper and lower <= x <= upper. Infinite bounds are +-INFINITY.
  *
  * Weft and the solver exchange documents. A question is a whole program, or its changes to the
  * program before it (lp_changes.h). The solver answers each question with a result. Documents are
@@ -24,6 +24,8 @@ struct weft_lp {
     int64_t *row_start; /* [n_rows + 1] */
     int32_t *column;    /* [n_entries] */
     double *value;
+    bool *integer; /* [n_columns]; NULL: all columns are continuous, otherwise: */
+    double *start; /* [n_columns], a feasible point; NULL: none */
 };
 
 /* Rows lower <= A x <= upper. */
@@ -36,7 +38,7 @@ struct weft_lp_rows {
 };
 
 struct weft_lp_limits {
-    int64_t iterations; /* of the simplex method; 0 = no limit */
+    int64_t iterations; /* of the simplex method, in all nodes; 0 = no limit */
     /* Time after which the caller takes the solver for hung; the solver does not know it. 0 = no
      * limit. */
     int64_t patience_ns;
@@ -44,6 +46,7 @@ struct weft_lp_limits {
 
 enum weft_lp_status {
     WEFT_LP_OPTIMAL,    /* the solver claims that x is optimal */
+    WEFT_LP_FEASIBLE,   /* a limit stopped the solver at x, of an integer program */
     WEFT_LP_INFEASIBLE, /* the solver claims that no x is feasible */
     WEFT_LP_UNKNOWN,    /* a limit or a failure stopped the solver */
     WEFT_LP_STATUS_COUNT
@@ -52,10 +55,11 @@ enum weft_lp_status {
 struct weft_lp_result {
     enum weft_lp_status status;
     const char *stop; /* "optimal", "infeasible", "iteration limit" ... */
-    double value;     /* of x; 0 unless optimal */
-    double *x;        /* [n_columns]; NULL unless optimal */
-    double *duals;    /* [n_rows], the rows' multipliers at x; NULL unless optimal */
-    double bound;     /* on the value, as the solver claims; -INFINITY = none */
+    double value;     /* of x; 0 without x */
+    double *x;        /* [n_columns]; NULL unless optimal or feasible */
+    double *duals; /* [n_rows], the rows' multipliers at x; NULL unless optimal, and of an integer
+                      program */
+    double bound;  /* on the value, as the solver claims; -INFINITY = none */
     int64_t iterations;
     /* The caller sets it: the solver lost the state of earlier questions, so it may have chosen
      * another of several optimal x. */

@@ -56,7 +56,7 @@ bool weft_lp_changes_find(const struct weft_lp *before, const struct weft_lp *af
                           struct weft_pool *pool, struct weft_lp_changes *out)
 {
     struct weft_lp_changes changes = {.n_columns = before->n_columns, .n_rows = before->n_rows};
-    if (!same_matrix(before, after)) return false;
+    if (before->integer || after->integer || !same_matrix(before, after)) return false;
     if (!make_bounds(&changes.columns, before->n_columns, pool) ||
         !make_bounds(&changes.rows, before->n_rows, pool))
         return false;

@@ -19,12 +19,12 @@ struct weft_lp_changes {
     struct weft_lp_rows added; /* after its rows */
 };
 
-/* Finds the changes. False if the two differ in more, or without memory. Bounds are in the pool;
- * added rows refer to `after`. */
+/* Finds the changes. False if the two differ in more or have integer columns, or without memory.
+ * Bounds are in the pool; added rows refer to `after`. */
 bool weft_lp_changes_find(const struct weft_lp *before, const struct weft_lp *after,
                           struct weft_pool *pool, struct weft_lp_changes *out);
 
-/* A copy in the pool, for weft_lp_changes_find. WEFT_E_SYSTEM. */
+/* A copy of a program without integer columns, for weft_lp_changes_find. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_lp_copy(const struct weft_lp *lp, struct weft_pool *pool,
                                             struct weft_lp *out, struct weft_error *err);
 

@@ -5,17 +5,20 @@
  *     limits ITERATIONS                             stop TEXT TO THE LINE'S END
  *     c COST LOWER UPPER                   ...      work ITERATIONS
  *     r LOWER UPPER N (COLUMN VALUE) x N   ...      bound VALUE
- *     end                                           value VALUE            (of an optimal result)
- *                                                   x VALUE x COLUMNS      (the same)
- *                                                   duals VALUE x ROWS     (the same)
- *                                                   end */
+ *     start VALUE x COLUMNS    (may be absent)      value VALUE            (of a result with x)
+ *     end                                           x VALUE x COLUMNS      (the same)
+ *                                                   duals VALUE x ROWS     (not with integers)
+ *                                                   end
+ *
+ * An integer column has the letter i in place of c. */
 #include "scheduler/solver/lp.h"
 
 #include <math.h>
 
 #include "scheduler/solver/lp_words.h"
 
-static const char *const status_names[WEFT_LP_STATUS_COUNT] = {"optimal", "infeasible", "unknown"};
+static const char *const status_names[WEFT_LP_STATUS_COUNT] = {"optimal", "feasible", "infeasible",
+                                                               "unknown"};
 
 /* Measured with GLPK on programs of 1,300 to 5,500 rows. */
 enum { ROW_UNITS = 25, ENTRY_UNITS = 200 };
@@ -48,13 +51,17 @@ void weft_lp_write(const struct weft_lp *lp, const struct weft_lp_limits *limits
                    (long long)lp->n_entries);
     weft_lp_add_limits(out, limits);
     for (int32_t j = 0; j < lp->n_columns; j++) {
-        weft_text_add(out, "c");
+        weft_text_add(out, lp->integer && lp->integer[j] ? "i" : "c");
         weft_lp_add_number(out, lp->cost[j]);
         weft_lp_add_number(out, lp->lower[j]);
         weft_lp_add_number(out, lp->upper[j]);
         weft_text_add(out, "\n");
     }
     weft_lp_add_rows(out, "r", &rows);
+    if (lp->integer && lp->start) {
+        weft_text_add(out, "start");
+        weft_lp_add_numbers(out, lp->start, lp->n_columns);
+    }
     weft_text_add(out, "end\n");
 }
 
@@ -71,15 +78,28 @@ static enum weft_status make_arrays(struct weft_lp *lp, struct weft_pool *pool,
     lp->row_start = weft_pool_array(pool, rows + 1, sizeof *lp->row_start);
     lp->column = weft_pool_array(pool, entries, sizeof *lp->column);
     lp->value = weft_pool_array(pool, entries, sizeof *lp->value);
-    bool made = lp->cost && lp->lower && lp->upper && lp->row_lower && lp->row_upper &&
-                lp->row_start && lp->column && lp->value;
+    lp->integer = weft_pool_array(pool, columns, sizeof *lp->integer);
+    lp->start = weft_pool_array(pool, columns, sizeof *lp->start);
+    bool made = lp->integer && lp->start && lp->cost && lp->lower && lp->upper && lp->row_lower &&
+                lp->row_upper && lp->row_start && lp->column && lp->value;
     return made ? WEFT_OK : weft_fail_memory(err, "a linear program");
+}
+
+/* Reads a start to the document's end. */
+static void read_start(struct weft_lp_reader *in, const struct weft_lp *lp)
+{
+    for (int32_t j = 0; j < lp->n_columns && !in->failed; j++) {
+        lp->start[j] = weft_lp_read_number(in, "a start's value");
+        if (!in->failed && !isfinite(lp->start[j])) weft_lp_read_fail(in, "a finite value");
+    }
+    weft_lp_need_word(in, "end");
 }
 
 enum weft_status weft_lp_parse(const char *bytes, size_t length, struct weft_pool *pool,
                                struct weft_lp *lp, struct weft_lp_limits *limits,
                                struct weft_error *err)
 {
+    static const char *const letters[] = {"c", "i"}, *const ends[] = {"end", "start"};
     struct weft_lp_reader in = weft_lp_reader(bytes, length, err);
     struct weft_lp read = {0};
     struct weft_lp_limits most;
@@ -93,19 +113,30 @@ enum weft_status weft_lp_parse(const char *bytes, size_t length, struct weft_poo
     most = weft_lp_read_limits(&in);
     if (in.failed) return WEFT_E_DATA;
     WEFT_TRY(make_arrays(&read, pool, err));
+    bool any = false;
     for (int32_t j = 0; j < read.n_columns && !in.failed; j++) {
-        weft_lp_need_word(&in, "c");
+        read.integer[j] = weft_lp_read_name(&in, letters, 2, "c or i") == 1;
+        any |= read.integer[j];
         read.cost[j] = weft_lp_read_number(&in, "a cost");
         read.lower[j] = weft_lp_read_number(&in, "a lower bound");
         read.upper[j] = weft_lp_read_number(&in, "an upper bound");
     }
     struct weft_lp_rows rows = weft_lp_rows(&read, 0);
     weft_lp_read_rows(&in, "r", read.n_columns, read.n_entries, &rows);
-    weft_lp_need_word(&in, "end");
+    if (weft_lp_read_name(&in, ends, any ? 2 : 1, "end") == 0)
+        read.start = NULL;
+    else
+        read_start(&in, &read);
+    if (!any) read.integer = NULL;
     if (in.failed) return WEFT_E_DATA;
     *lp = read;
     *limits = most;
     return WEFT_OK;
+}
+
+static bool has_point(enum weft_lp_status status)
+{
+    return status == WEFT_LP_OPTIMAL || status == WEFT_LP_FEASIBLE;
 }
 
 void weft_lp_result_write(const struct weft_lp *lp, const struct weft_lp_result *result,
@@ -115,11 +146,13 @@ void weft_lp_result_write(const struct weft_lp *lp, const struct weft_lp_result 
                    status_names[result->status], result->stop ? result->stop : "",
                    (long long)result->iterations);
     weft_lp_add_numbers(out, &result->bound, 1);
-    if (result->status == WEFT_LP_OPTIMAL) {
+    if (has_point(result->status)) {
         weft_text_add(out, "value");
         weft_lp_add_numbers(out, &result->value, 1);
         weft_text_add(out, "x");
         weft_lp_add_numbers(out, result->x, lp->n_columns);
+    }
+    if (result->status == WEFT_LP_OPTIMAL && !lp->integer) {
         weft_text_add(out, "duals");
         weft_lp_add_numbers(out, result->duals, lp->n_rows);
     }
@@ -140,13 +173,15 @@ static const char *read_line(struct weft_lp_reader *in, struct weft_pool *pool)
 /* Reads a solution. Its values may exceed the bounds by a rounding of the solver. */
 static void read_columns(struct weft_lp_reader *in, const struct weft_lp *lp, double *x)
 {
-    static const double ROUNDING = 1e-3;
+    static const double ROUNDING = 1e-3, WHOLE = 1e-5; /* GLPK's own of a whole value */
     for (int32_t j = 0; j < lp->n_columns && !in->failed; j++) {
         x[j] = weft_lp_read_number(in, "a column's value");
         bool inside = isfinite(x[j]) &&
                       x[j] >= lp->lower[j] - ROUNDING * (1 + fabs(lp->lower[j])) &&
                       x[j] <= lp->upper[j] + ROUNDING * (1 + fabs(lp->upper[j]));
         if (!in->failed && !inside) weft_lp_read_fail(in, "a column's value within its bounds");
+        const bool whole = !lp->integer || !lp->integer[j] || fabs(x[j] - round(x[j])) <= WHOLE;
+        if (!in->failed && !whole) weft_lp_read_fail(in, "a whole value of an integer column");
     }
 }
 
@@ -163,22 +198,26 @@ enum weft_status weft_lp_result_parse(const char *bytes, size_t length, const st
     weft_lp_need_word(&in, "weft-lp-result");
     weft_lp_need_word(&in, "1");
     weft_lp_need_word(&in, "status");
-    read.status = (enum weft_lp_status)weft_lp_read_name(&in, status_names, WEFT_LP_STATUS_COUNT,
-                                                         "optimal, infeasible or unknown");
+    read.status = (enum weft_lp_status)weft_lp_read_name(
+        &in, status_names, WEFT_LP_STATUS_COUNT, "optimal, feasible, infeasible or unknown");
+    if (!in.failed && read.status == WEFT_LP_FEASIBLE && !lp->integer)
+        weft_lp_read_fail(&in, "optimal, infeasible or unknown: there is no integer column");
     weft_lp_need_word(&in, "stop");
     read.stop = read_line(&in, pool);
     weft_lp_need_word(&in, "work");
     read.iterations = weft_lp_read_integer(&in, 0, INT64_MAX, "a number of iterations");
     weft_lp_need_word(&in, "bound");
     read.bound = weft_lp_read_number(&in, "a bound");
-    if (!in.failed && read.status == WEFT_LP_OPTIMAL) {
+    if (!in.failed && has_point(read.status)) {
         weft_lp_need_word(&in, "value");
         read.value = weft_lp_read_number(&in, "a value");
         weft_lp_need_word(&in, "x");
         read_columns(&in, lp, x);
+        read.x = x;
+    }
+    if (!in.failed && read.status == WEFT_LP_OPTIMAL && !lp->integer) {
         weft_lp_need_word(&in, "duals");
         weft_lp_read_numbers(&in, duals, lp->n_rows, "a multiplier");
-        read.x = x;
         read.duals = duals;
     }
     weft_lp_need_word(&in, "end");

@@ -1,6 +1,6 @@
-/* weft-solve: solves linear programs with GLPK. It is a separate program that shares only the
- * protocol of lp.h with Weft. It reads programs, or changes to the program before, from stdin
- * until that ends, and writes a result for each to stdout.
+/* weft-solve: solves linear and integer programs with GLPK. It is a separate program that shares
+ * only the protocol of lp.h with Weft. It reads programs, or changes to the program before, from
+ * stdin until that ends, and writes a result for each to stdout.
  *
  * Copyright (C) 2026 The Weft authors
  *
@@ -38,6 +38,8 @@ struct solver {
     glp_prob *problem;        /* with its last basis; NULL: none that could be changed */
     int64_t start_iterations; /* of the problem's count */
     char complaint[160];      /* first line of GLPK's message when it gave up */
+    const double *offer;      /* a feasible point that the tree has not been given; NULL: none */
+    bool ended;               /* the tree, by its limit */
     jmp_buf broken;
     bool over; /* GLPK is in no state to continue */
 };
@@ -214,6 +216,86 @@ static void take_answer(struct solver *solver, int code)
     result->stop = "optimal";
 }
 
+/* Bounds the value by the tree's weakest node. */
+static void note_bound(struct solver *solver, glp_tree *tree)
+{
+    const int node = glp_ios_best_node(tree);
+    if (node > 0) solver->result.bound = glp_ios_node_bound(tree, node);
+}
+
+/* GLPK calls this at each step of its tree: it offers the start once, and ends the tree at the
+ * limit. glp_intopt itself has no limit but time. */
+static void watch_tree(glp_tree *tree, void *info)
+{
+    struct solver *solver = info;
+    const int64_t limit = solver->limits.iterations;
+    const int64_t done = glp_get_it_cnt(glp_ios_get_prob(tree)) - solver->start_iterations;
+    if (glp_ios_reason(tree) == GLP_IHEUR && solver->offer) {
+        glp_ios_heur_sol(tree, solver->offer);
+        solver->offer = NULL;
+    }
+    note_bound(solver, tree);
+    if (limit > 0 && done >= limit) {
+        solver->ended = true;
+        glp_ios_terminate(tree);
+    }
+}
+
+/* Takes the point at which the tree ended. */
+static void take_whole(struct solver *solver, int code)
+{
+    struct weft_lp_result *result = &solver->result;
+    const int32_t n = solver->lp.n_columns;
+    const int status = glp_mip_status(solver->problem);
+    result->iterations = glp_get_it_cnt(solver->problem) - solver->start_iterations;
+    if (code == 0 && status == GLP_NOFEAS) {
+        result->status = WEFT_LP_INFEASIBLE;
+        result->stop = "infeasible";
+        return;
+    }
+    const bool optimal = code == 0 && status == GLP_OPT;
+    result->stop = optimal ? "optimal" : solver->ended ? "iteration limit" : "numeric trouble";
+    if (!optimal && status != GLP_FEAS) return;
+    result->x = weft_pool_array(&solver->pool, (size_t)n, sizeof(double));
+    if (!result->x) {
+        result->stop = "out of memory";
+        return;
+    }
+    for (int j = 0; j < n; j++)
+        result->x[j] = glp_mip_col_val(solver->problem, j + 1);
+    result->value = glp_mip_obj_val(solver->problem);
+    if (optimal) result->bound = result->value;
+    result->status = optimal ? WEFT_LP_OPTIMAL : WEFT_LP_FEASIBLE;
+}
+
+/* The start, numbered from 1 as GLPK does; NULL: none, or no memory. */
+static const double *offer_of(struct solver *solver)
+{
+    const struct weft_lp *lp = &solver->lp;
+    if (!lp->start) return NULL;
+    double *offer = weft_pool_array(&solver->pool, (size_t)lp->n_columns + 1, sizeof *offer);
+    if (offer) memcpy(offer + 1, lp->start, (size_t)lp->n_columns * sizeof *offer);
+    return offer;
+}
+
+/* Solves the integer program from its optimal relaxation. Of GLPK's heuristics only rounding is on,
+ * because the others end by time. */
+static void solve_whole(struct solver *solver)
+{
+    const struct weft_lp *lp = &solver->lp;
+    glp_iocp options;
+    for (int j = 0; j < lp->n_columns; j++)
+        glp_set_col_kind(solver->problem, j + 1, lp->integer[j] ? GLP_IV : GLP_CV);
+    glp_init_iocp(&options);
+    options.msg_lev = GLP_MSG_OFF;
+    options.br_tech = GLP_BR_MFV; /* others look at every column in each node */
+    options.cb_func = watch_tree;
+    options.cb_info = solver;
+    solver->offer = offer_of(solver);
+    solver->ended = false;
+    take_whole(solver, glp_intopt(solver->problem, &options));
+}
+
 static void drop_problem(struct solver *solver)
 {
     if (solver->problem) glp_delete_prob(solver->problem);
@@ -243,6 +325,12 @@ static void solve_program(struct solver *solver, const struct weft_lp_changes *c
         return;
     }
     take_answer(solver, changes ? solve_warm(solver) : solve_cold(solver));
+    if (!solver->lp.integer) return;
+    if (solver->result.status == WEFT_LP_OPTIMAL) {
+        solver->result.status = WEFT_LP_UNKNOWN;
+        solve_whole(solver);
+    }
+    drop_problem(solver); /* no changes to it are answered */
 }
 
 static enum weft_status answer_changes(struct solver *solver, const struct weft_text *document,
@@ -329,10 +417,11 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("weft-solve " WEFT_VERSION ", GLPK %s\n", glp_version()) < 0;
     if (argc > 1) {
-        fprintf(stderr,
-                "usage: %s < programs > results\nSolves the linear programs that `weft` writes. It "
-                "takes no integer columns. `weft` starts it. GLPK %s.\n",
-                argv[0], glp_version());
+        fprintf(
+            stderr,
+            "usage: %s < programs > results\nSolves the linear programs that `weft` writes, some "
+            "with integer columns. `weft` starts it. GLPK %s.\n",
+            argv[0], glp_version());
         return strcmp(argv[1], "--help") == 0 ? 0 : 64;
     }
     glp_term_out(GLP_OFF);

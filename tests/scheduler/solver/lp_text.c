@@ -103,6 +103,62 @@ static void refuse_lp_text(const char *text, const char *what)
     weft_pool_finish(&pool);
 }
 
+/* Integer columns and a start read back, and a byte changed anywhere is read or refused. */
+Test(lp_text, integer_programs_read_back)
+{
+    bool integer[3] = {true, false, true};
+    struct weft_pool pool = {0};
+    struct weft_lp lp = {0};
+    struct weft_lp_limits read = {0};
+    struct weft_error err = {0};
+    example.lp.integer = integer;
+    example.lp.start = example.point;
+    char *text = written_lp_text();
+    const size_t length = strlen(text);
+    cr_assert_eq(weft_lp_parse(text, length, &pool, &lp, &read, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(memcmp(lp.integer, integer, sizeof integer), 0);
+    cr_assert_eq(memcmp(lp.start, example.point, sizeof example.point), 0);
+    for (size_t n = 0; n + 1 < length; n++)
+        cr_assert_eq(weft_lp_parse(text, n, &pool, &lp, &read, NULL), WEFT_E_DATA, "%zu", n);
+    for (uint64_t k = 0; k < 5000; k++) {
+        const size_t at = weft_rng_below(3, 4, 2 * k, length);
+        const char before = text[at];
+        text[at] = "0123456789-.einfxrcst \n"[weft_rng_below(3, 4, 2 * k + 1, 23)];
+        if (weft_lp_parse(text, length, &pool, &lp, &read, NULL) == WEFT_OK)
+            cr_assert(lp.start == NULL || (lp.integer != NULL && isfinite(lp.start[2])));
+        text[at] = before;
+    }
+    free(text);
+    weft_pool_finish(&pool);
+}
+
+/* A point is of whole numbers, and only a program with integer columns can be stopped at one. */
+Test(lp_text, results_of_integer_programs_are_whole)
+{
+    bool integer[3] = {true, false, false};
+    struct weft_lp_result read = {0};
+    struct weft_pool pool = {0};
+    struct weft_error err = {0};
+    static const char good[] = "weft-lp-result 1\nstatus feasible\nstop iteration limit\nwork 3\n"
+                               "bound -2\nvalue -1\nx 1 0 0.5\nend\n";
+    char bad[sizeof good];
+    example.lp.integer = integer;
+    cr_assert_eq(weft_lp_result_parse(good, strlen(good), &example.lp, &pool, &read, &err), WEFT_OK,
+                 "%s", err.text);
+    cr_assert(read.status == WEFT_LP_FEASIBLE && read.x[0] == 1 && !read.duals);
+    memcpy(bad, good, sizeof good);
+    memcpy(strstr(bad, "x 1 0 "), "x .5 0", 6);
+    cr_assert_eq(weft_lp_result_parse(bad, strlen(bad), &example.lp, &pool, &read, &err),
+                 WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "a whole value"), "%s", err.text);
+    example.lp.integer = NULL;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_lp_result_parse(good, strlen(good), &example.lp, &pool, &read, &err),
+                 WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "no integer column"), "%s", err.text);
+    weft_pool_finish(&pool);
+}
+
 Test(lp_text, says_what_is_wrong)
 {
     refuse_lp_text("weft-lp 2\n", "line 1: expected 1");

@@ -169,3 +169,55 @@ Test(weft_solve, refuses_garbage_and_arguments)
     }
     cr_assert_eq(WEXITSTATUS(pclose(stream)), 64);
 }
+
+/* The knapsack of whole things: 4 and 5 fit, 7 alone is worth less. */
+Test(weft_solve, finds_the_optimum_in_whole_numbers)
+{
+    struct knapsack k;
+    struct weft_pool pool = {0};
+    bool integer[3] = {true, true, true};
+    double start[3] = {0, 0, 1};
+    knapsack_init(&k);
+    k.lp.integer = integer;
+    for (int i = 0; i < 2; i++) {
+        struct weft_lp_result result = solve(&k.lp, (struct weft_lp_limits){0}, &pool);
+        cr_assert_eq(result.status, WEFT_LP_OPTIMAL, "%s", result.stop);
+        cr_assert(result.x[0] == 1 && result.x[1] == 1 && result.x[2] == 0);
+        cr_assert(result.value == -11 && result.bound == -11 && result.duals == NULL);
+        k.lp.start = start;
+    }
+    weft_pool_finish(&pool);
+}
+
+/* A program of many alike things, which takes a large tree. The limit ends it at the same place. */
+Test(weft_solve, a_limit_ends_the_tree_alike_and_keeps_the_start)
+{
+    enum { N = 40 };
+    double cost[N], lower[N] = {0}, upper[N], value[N], row_lower[1] = {-INFINITY};
+    double row_upper[1] = {2 * (N / 2) + 1}, start[N] = {0};
+    int32_t column[N];
+    int64_t row_start[2] = {0, N};
+    bool integer[N];
+    struct weft_pool pool = {0};
+    for (int j = 0; j < N; j++) {
+        cost[j] = -2.0 - j * 1e-3;
+        upper[j] = 1;
+        value[j] = 2;
+        column[j] = j;
+        integer[j] = true;
+    }
+    start[0] = 1;
+    const struct weft_lp lp = {N, cost,      lower,  upper, 1,       row_lower, row_upper,
+                               N, row_start, column, value, integer, start};
+    const struct weft_lp_limits limits = {.iterations = 2};
+    struct weft_lp_result one = solve(&lp, limits, &pool), two = solve(&lp, limits, &pool);
+    cr_assert_eq(one.status, two.status);
+    cr_assert_eq(one.iterations, two.iterations);
+    if (one.status == WEFT_LP_FEASIBLE) {
+        cr_assert_str_eq(one.stop, "iteration limit");
+        cr_assert_eq(memcmp(one.x, two.x, sizeof start), 0);
+        cr_assert(one.bound <= one.value && one.value <= cost[0]);
+    }
+    cr_assert(one.iterations <= 2 + N);
+    weft_pool_finish(&pool);
+}

@@ -169,12 +169,20 @@ static enum weft_status plan_for_limit(struct weft_paged *run, struct weft_error
     return run->plan && !weft_paged_fits(run) ? plan_again(run, err) : WEFT_OK;
 }
 
-/* True if a rule's series may be made: the budget has room, or the series takes little. */
-static bool has_room_for_series(const struct weft_paged *run)
+/* Plans by a rule's series. A little one is not counted, so that it leaves the work to searches. A
+ * larger one is made if it takes a small part of the budget. */
+static enum weft_status plan_for_series(struct weft_paged *run, struct weft_error *err)
 {
-    enum { USUAL_LIMITS = 100, LITTLE_UNITS = 20000000 };
-    return !weft_budget_is_over(run->budget) ||
-           weft_planner_rule_units(run->table) <= LITTLE_UNITS / USUAL_LIMITS;
+    enum { USUAL_LIMITS = 100, LITTLE_UNITS = 20000000, SMALL_PART = 256 };
+    struct weft_work *work = run->budget.work;
+    const int64_t units = USUAL_LIMITS * weft_planner_rule_units(run->table);
+    const int64_t spent = work ? work->spent : 0;
+    const bool is_little = units <= LITTLE_UNITS;
+    if (!is_little && weft_budget_left(run->budget) / SMALL_PART < units)
+        return plan_for_limit(run, err);
+    const enum weft_status status = weft_paged_series(run, !is_little, err);
+    if (work && is_little) work->spent = spent;
+    return status;
 }
 
 /* Plans by a rule as if the caller had asked for it. A plan that is no faster than the present one
@@ -192,12 +200,7 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     run->options = &own;
     run->planner = rule;
     run->below_ns = aside.plan->prediction.step_ns;
-    enum weft_status status;
-    if (has_room_for_series(run)) {
-        status = weft_paged_series(run, !weft_budget_is_over(run->budget), &refusal);
-    } else {
-        status = plan_for_limit(run, &refusal);
-    }
+    enum weft_status status = plan_for_series(run, &refusal);
     run->options = options;
     run->planner = asked;
     run->below_ns = 0;

@@ -14,7 +14,7 @@ struct rows {
     bool failed;
 };
 
-static void *grow(struct rows *rows, void *array, size_t count, size_t size)
+static void *grow_array(struct rows *rows, void *array, size_t count, size_t size)
 {
     void *made = rows->failed ? NULL : realloc(array, count * size);
     if (!made) rows->failed = true;
@@ -26,8 +26,8 @@ static void add_entry(struct rows *rows, int32_t column, double value)
     struct weft_lp *lp = rows->lp;
     if (lp->n_entries == rows->entry_room) {
         const size_t room = 2 * (size_t)rows->entry_room + 64;
-        lp->column = grow(rows, lp->column, room, sizeof *lp->column);
-        lp->value = grow(rows, lp->value, room, sizeof *lp->value);
+        lp->column = grow_array(rows, lp->column, room, sizeof *lp->column);
+        lp->value = grow_array(rows, lp->value, room, sizeof *lp->value);
         if (rows->failed) return;
         rows->entry_room = (int64_t)room;
     }
@@ -40,9 +40,9 @@ static void end_row(struct rows *rows, double lower, double upper)
     struct weft_lp *lp = rows->lp;
     if (lp->n_rows == rows->room) {
         const size_t room = 2 * (size_t)rows->room + 64;
-        lp->row_lower = grow(rows, lp->row_lower, room, sizeof *lp->row_lower);
-        lp->row_upper = grow(rows, lp->row_upper, room, sizeof *lp->row_upper);
-        lp->row_start = grow(rows, lp->row_start, room + 1, sizeof *lp->row_start);
+        lp->row_lower = grow_array(rows, lp->row_lower, room, sizeof *lp->row_lower);
+        lp->row_upper = grow_array(rows, lp->row_upper, room, sizeof *lp->row_upper);
+        lp->row_start = grow_array(rows, lp->row_start, room + 1, sizeof *lp->row_start);
         if (rows->failed) return;
         rows->room = (int32_t)room;
     }

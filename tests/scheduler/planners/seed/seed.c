@@ -48,7 +48,7 @@ static double count_placements(const struct oracle *oracle)
     return n;
 }
 
-static int64_t held(const struct oracle *oracle, int32_t k, int32_t s)
+static int64_t held_bytes(const struct oracle *oracle, int32_t k, int32_t s)
 {
     const struct weft_item *item = &oracle->problem->items[oracle->item[k]].item;
     const int32_t at = oracle->slot[k];
@@ -68,12 +68,12 @@ static int64_t bytes_without_blocks(const struct oracle *oracle, int32_t s)
     return bytes;
 }
 
-static bool fits(const struct oracle *oracle)
+static bool keeps_limit(const struct oracle *oracle)
 {
     for (int32_t s = 0; s < oracle->problem->n_slots; s++) {
         int64_t bytes = bytes_without_blocks(oracle, s);
         for (int32_t k = 0; k < oracle->n; k++)
-            bytes += held(oracle, k, s);
+            bytes += held_bytes(oracle, k, s);
         if (bytes > oracle->problem->tiers[0].limit_bytes) return false;
     }
     return true;
@@ -103,7 +103,7 @@ static int64_t overlap_of(const struct oracle *oracle)
 static void try_all(struct oracle *oracle, int32_t k)
 {
     if (k == oracle->n) {
-        const int64_t ns = fits(oracle) ? overlap_of(oracle) : -1;
+        const int64_t ns = keeps_limit(oracle) ? overlap_of(oracle) : -1;
         if (ns > oracle->best_ns) oracle->best_ns = ns;
         return;
     }
@@ -228,9 +228,9 @@ struct liar {
     int turn; /* 0: no block moves; 1: the first block moves twice; 2: all are as early as can be */
 };
 
-static enum weft_status lie(void *context, const struct weft_lp *lp,
-                            const struct weft_lp_limits *limits, struct weft_pool *pool,
-                            struct weft_lp_result *result, struct weft_error *err)
+static enum weft_status tell_lie(void *context, const struct weft_lp *lp,
+                                 const struct weft_lp_limits *limits, struct weft_pool *pool,
+                                 struct weft_lp_result *result, struct weft_error *err)
 {
     const struct liar *liar = context;
     double *x = weft_pool_array(pool, (size_t)lp->n_columns + 1, sizeof *x);
@@ -258,7 +258,7 @@ Test(seed, refuses_what_a_solver_cannot_mean)
     tiny_set_limit(problem, 0);
     for (int turn = 0; turn < 3; turn++) {
         struct liar liar = {turn};
-        cr_assert_null(plan_of(problem, "seed-ilp", (struct weft_solver){lie, NULL, &liar},
+        cr_assert_null(plan_of(problem, "seed-ilp", (struct weft_solver){tell_lie, NULL, &liar},
                                WEFT_E_DATA, &err));
         cr_assert_not_null(strstr(err.text, said[turn]), "%s", err.text);
         cr_assert_not_null(strstr(err.text, "planner seed-ilp: weft-solve"), "%s", err.text);

@@ -68,6 +68,10 @@ RUNS = {
     "python3 bench/planner/recompute.py": ("python3 bench/planner/recompute.py --build {build} --work 1M --models gpt2-xl "
                                            "--out {scratch}/plans", False),
     "python3 bench/planner/scale.py": ("python3 bench/planner/scale.py --build {build} --steps 2", False),
+    "python3 bench/study/study.py planners": ("python3 bench/study/study.py planners --build {build} --work 1M --models "
+                                              "resnet-50 --out {scratch}/plans", False),
+    "python3 bench/study/study.py solvers": ("python3 bench/study/study.py solvers --build {build} --work 1M --models "
+                                             "resnet-50 --out {scratch}/plans", True),
     "python3 bench/peers/compare.py --python": (f"{PEERS} --python {TORCH} --precision f32 pytorch", False),
     "python3 bench/peers/compare.py --llm.c": (f"{PEERS} --llm.c {LLM_C} llm.c", False),
     "bench/train_text.sh": ("bench/train_text.sh {build} {scratch}/text 2", False),

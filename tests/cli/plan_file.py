@@ -7,7 +7,9 @@ import json
 import os
 import random
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 from configs import tiny
 from plan_checker import (Wrong, check, check_launches, check_placements, hash_of_decisions, hash_of_problem,
@@ -50,6 +52,30 @@ def is_right(plan):
         return True
     except (Wrong, KeyError, ValueError, IndexError, StopIteration, TypeError):
         return False
+
+
+@case
+def the_short_reader_computes_rows_and_step_again(weft):
+    """It agrees with plans of weft, also with a host tier, and refuses another step, row or limit."""
+    reader = str(Path(__file__).resolve().parents[2] / "bench/study/read_plan.py")
+
+    def reads(plan):
+        path = weft.write("read.json", plan)
+        return subprocess.run([sys.executable, reader, path], capture_output=True, text=True, check=False).returncode == 0
+
+    for number in range(1, 1 + SHAPES):
+        config = shape(number)
+        if number % 3 == 0:
+            config["cluster"]["host"] = HOST
+            config["plan"]["offload"] = {"state": ["device", "host"]}
+        plan = plan_of(weft, config, (1.0, 1.1, 1.3)[number % 3])
+        assert reads(plan), number
+        for key in ("step_ns", "peak_bytes"):
+            edited = copy.deepcopy(plan)
+            edited["prediction"][key] += 1
+            assert not reads(edited), (number, key)
+        plan["problem"]["tiers"][0]["limit_bytes"] = plan["prediction"]["peak_bytes"] - 1
+        assert not reads(plan), number
 
 
 @case

@@ -32,14 +32,16 @@ static const char *copy_word(struct weft_answer *answer, const char *word)
 }
 
 /* Adds an empty part; NULL without memory. */
-static struct weft_answer_part *add_part(struct weft_answer *answer, const char *key)
+static struct weft_answer_part *add_part(struct weft_answer *answer, enum weft_part kind,
+                                         const char *key)
 {
     struct weft_answer_part *part = weft_pool_array(&answer->pool, 1, sizeof *part);
     if (part == NULL) {
         answer->failed = true;
         return NULL;
     }
-    part->key = key;
+    part->kind = kind;
+    part->key = copy_word(answer, key);
     *(answer->last ? &answer->last->next : &answer->first) = part;
     answer->last = part;
     return part;
@@ -47,7 +49,7 @@ static struct weft_answer_part *add_part(struct weft_answer *answer, const char 
 
 void weft_answer_say(struct weft_answer *answer, const char *key, const char *format, ...)
 {
-    struct weft_answer_part *part = add_part(answer, key);
+    struct weft_answer_part *part = add_part(answer, WEFT_PART_TEXT, key);
     va_list values;
     if (part == NULL) return;
     va_start(values, format);
@@ -55,32 +57,62 @@ void weft_answer_say(struct weft_answer *answer, const char *key, const char *fo
     va_end(values);
 }
 
+void weft_answer_list(struct weft_answer *answer, const char *head, const char *list)
+{
+    if (*list == '\0') return;
+    weft_answer_say(answer, NULL, "%-10s", head);
+    struct weft_answer_part *part = add_part(answer, WEFT_PART_LIST, NULL);
+    if (part != NULL) part->text = copy_word(answer, list);
+}
+
+static void add_fact(struct weft_answer *answer, const char *key, enum weft_figure figure,
+                     struct weft_answer_cell fact)
+{
+    struct weft_answer_part *part = add_part(answer, WEFT_PART_FACT, key);
+    if (part == NULL) return;
+    part->figure = figure;
+    part->fact = fact;
+}
+
 void weft_answer_word(struct weft_answer *answer, const char *key, const char *word)
 {
-    struct weft_answer_part *part = add_part(answer, key);
-    if (part != NULL)
-        part->fact =
-            (struct weft_answer_cell){.kind = WEFT_CELL_WORD, .word = copy_word(answer, word)};
+    add_fact(answer, key, WEFT_FIGURE_WORD,
+             (struct weft_answer_cell){.kind = WEFT_CELL_WORD, .word = copy_word(answer, word)});
+}
+
+void weft_answer_bool(struct weft_answer *answer, const char *key, bool boolean)
+{
+    add_fact(answer, key, WEFT_FIGURE_BOOL,
+             (struct weft_answer_cell){.kind = WEFT_CELL_INTEGER, .integer = boolean});
 }
 
 void weft_answer_integer(struct weft_answer *answer, const char *key, int64_t integer)
 {
-    struct weft_answer_part *part = add_part(answer, key);
-    if (part != NULL)
-        part->fact = (struct weft_answer_cell){.kind = WEFT_CELL_INTEGER, .integer = integer};
+    add_fact(answer, key, WEFT_FIGURE_INTEGER,
+             (struct weft_answer_cell){.kind = WEFT_CELL_INTEGER, .integer = integer});
 }
 
 void weft_answer_real(struct weft_answer *answer, const char *key, double real)
 {
-    struct weft_answer_part *part = add_part(answer, key);
-    if (part != NULL) part->fact = (struct weft_answer_cell){.kind = WEFT_CELL_REAL, .real = real};
+    add_fact(answer, key, WEFT_FIGURE_REAL,
+             (struct weft_answer_cell){.kind = WEFT_CELL_REAL, .real = real});
+}
+
+void weft_answer_open(struct weft_answer *answer, const char *key)
+{
+    (void)add_part(answer, WEFT_PART_OPEN, key);
+}
+
+void weft_answer_close(struct weft_answer *answer)
+{
+    (void)add_part(answer, WEFT_PART_CLOSE, NULL);
 }
 
 struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
                                     const struct weft_column *columns, int32_t n_columns)
 {
     const size_t n = (size_t)n_columns;
-    struct weft_answer_part *part = add_part(answer, key);
+    struct weft_answer_part *part = add_part(answer, WEFT_PART_TABLE, key);
     if (part == NULL) return NULL;
     struct weft_rows *rows = weft_pool_array(&answer->pool, 1, sizeof *rows);
     struct weft_column *own = weft_pool_array(&answer->pool, n, sizeof *own);
@@ -106,6 +138,24 @@ void weft_rows_head(struct weft_rows *rows, int32_t column, const char *format, 
     va_end(values);
 }
 
+void weft_rows_title(struct weft_rows *rows, const char *format, ...)
+{
+    va_list values;
+    if (rows == NULL) return;
+    va_start(values, format);
+    rows->title = format_words(rows->answer, format, values);
+    va_end(values);
+}
+
+void weft_rows_note(struct weft_rows *rows, const char *format, ...)
+{
+    va_list values;
+    if (rows == NULL) return;
+    va_start(values, format);
+    rows->note = format_words(rows->answer, format, values);
+    va_end(values);
+}
+
 void weft_rows_begin(struct weft_rows *rows, const char *name)
 {
     if (rows == NULL) return;
@@ -126,6 +176,16 @@ void weft_rows_begin(struct weft_rows *rows, const char *name)
 void weft_rows_hide(struct weft_rows *rows)
 {
     if (rows != NULL && rows->last != NULL) rows->last->is_data = true;
+}
+
+void weft_rows_more(struct weft_rows *rows, int32_t n_more)
+{
+    if (rows != NULL) rows->n_more = n_more;
+}
+
+void weft_rows_begin_series(struct weft_rows *rows)
+{
+    if (rows != NULL && rows->last != NULL) rows->last->begins_series = true;
 }
 
 /* A cell of the last row; NULL if memory was short. */
@@ -168,4 +228,10 @@ void weft_rows_show(struct weft_rows *rows, int32_t column, enum weft_paint pain
     cell->shown = format_words(rows->answer, format, values);
     va_end(values);
     cell->paint = paint;
+}
+
+void weft_rows_paint(struct weft_rows *rows, int32_t column, enum weft_paint paint)
+{
+    struct weft_answer_cell *cell = find_cell(rows, column);
+    if (cell != NULL) cell->paint = paint;
 }

@@ -29,11 +29,21 @@ enum weft_figure {
 };
 
 struct weft_column {
-    const char *key;  /* in JSON and CSV; "a.b" is the member b of an object a; NULL: text alone */
+    /* In JSON and CSV; "a.b" is the member b of an object a; "" is the row's whole value; NULL: it
+     * is in text alone. */
+    const char *key;
     const char *head; /* in text; NULL: data alone */
     char align;       /* 'l', 'r' or 'w' as in report/table.h */
     enum weft_figure figure;
-    bool is_null; /* JSON has null for no value, in place of no member */
+    uint32_t flags;
+};
+
+/* Flags of a column. */
+enum {
+    WEFT_COLUMN_NULL = 1,   /* JSON has null for no value, in place of no member */
+    WEFT_COLUMN_JSON = 2,   /* in JSON and not in CSV */
+    WEFT_COLUMN_CSV = 4,    /* in CSV and not in JSON */
+    WEFT_COLUMN_QUOTED = 8, /* CSV has quotes around each word */
 };
 
 enum weft_cell_kind { WEFT_CELL_NONE, WEFT_CELL_WORD, WEFT_CELL_INTEGER, WEFT_CELL_REAL };
@@ -50,28 +60,44 @@ struct weft_answer_cell {
 /* A table while it is filled. Functions below change its last row. */
 struct weft_rows {
     struct weft_answer *answer;
-    const char *key; /* in JSON: an array of objects; NULL: none but rows with a name */
-    int32_t indent;  /* of its text */
-    bool is_flat;    /* each row of JSON is on one line */
-    bool is_object;  /* in JSON: an object with a member for each row, by its name */
+    const char *key;   /* in JSON: an array of objects; NULL: none but rows with a name */
+    const char *title; /* a line above it, which is indented then; NULL: none */
+    const char *note;  /* a line below it; NULL: none */
+    int32_t n_more;    /* hidden rows that a flag shows; text tells the number */
+    int32_t indent;    /* of its text without a title */
+    bool is_flat;      /* each row of JSON is on one line */
+    bool is_object;    /* in JSON: an object with a member for each row, by its name */
+    /* In JSON rows are series: objects with the first cell and an array `points` of their rows.
+     * NULL: rows are no series. The axes of their picture are the columns x and y. */
+    const char *points;
+    int32_t x, y;
     int32_t n_columns, n_rows;
     struct weft_column *columns;
     struct weft_answer_row {
         struct weft_answer_row *next;
         const char *name; /* in JSON: a member, and no element of the array */
         bool is_data;     /* not in text */
+        bool begins_series;
         struct weft_answer_cell *cells;
     } * first, *last;
 };
 
 struct weft_answer {
     struct weft_pool pool;
-    /* Each is text, a fact or a table. */
     struct weft_answer_part {
         struct weft_answer_part *next;
+        enum weft_part {
+            WEFT_PART_TEXT,
+            WEFT_PART_LIST, /* text with line breaks after commas where a line is full */
+            WEFT_PART_FACT,
+            WEFT_PART_TABLE,
+            WEFT_PART_OPEN, /* of an object in JSON; a part CLOSE ends the object */
+            WEFT_PART_CLOSE
+        } kind;
         const char *key; /* in JSON; NULL: none */
         const char *text;
         struct weft_answer_cell fact;
+        enum weft_figure figure; /* of the fact */
         struct weft_rows *rows;
     } * first, *last;
     bool failed;
@@ -85,10 +111,18 @@ void weft_answer_finish(struct weft_answer *answer);
 void weft_answer_say(struct weft_answer *answer, const char *key, const char *format, ...)
     WEFT_PRINTF(3, 4);
 
-/* Adds facts that only data has. */
+/* Adds a line: a head of ten columns and a list, such as "a dp, b fsdp". Nothing for "". */
+void weft_answer_list(struct weft_answer *answer, const char *head, const char *list);
+
+/* Adds facts that only data has. The word NULL is null. Keys are copied. */
 void weft_answer_word(struct weft_answer *answer, const char *key, const char *word);
+void weft_answer_bool(struct weft_answer *answer, const char *key, bool boolean);
 void weft_answer_integer(struct weft_answer *answer, const char *key, int64_t integer);
 void weft_answer_real(struct weft_answer *answer, const char *key, double real);
+
+/* Facts and tables between open and close are members of an object in data. */
+void weft_answer_open(struct weft_answer *answer, const char *key);
+void weft_answer_close(struct weft_answer *answer);
 
 /* Adds a table with a copy of the columns. NULL without memory; the functions below accept that. */
 struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
@@ -97,10 +131,18 @@ struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
 void weft_rows_head(struct weft_rows *rows, int32_t column, const char *format, ...)
     WEFT_PRINTF(3, 4);
 
+/* Set the line above the table, and the line below. */
+void weft_rows_title(struct weft_rows *rows, const char *format, ...) WEFT_PRINTF(2, 3);
+void weft_rows_note(struct weft_rows *rows, const char *format, ...) WEFT_PRINTF(2, 3);
+
 /* Begins a row. `name`: the row is that member in JSON; NULL: it is an element of the table. */
 void weft_rows_begin(struct weft_rows *rows, const char *name);
 /* The last row is not in text. */
 void weft_rows_hide(struct weft_rows *rows);
+/* Text tells of so many more rows that a flag shows; nothing if there is none. */
+void weft_rows_more(struct weft_rows *rows, int32_t n_more);
+/* The last row begins a series. */
+void weft_rows_begin_series(struct weft_rows *rows);
 
 /* Fill a cell of the last row. The words are copied; NULL is no value. */
 void weft_rows_word(struct weft_rows *rows, int32_t column, const char *word);
@@ -110,7 +152,11 @@ void weft_rows_real(struct weft_rows *rows, int32_t column, double real);
 void weft_rows_show(struct weft_rows *rows, int32_t column, enum weft_paint paint,
                     const char *format, ...) WEFT_PRINTF(4, 5);
 
-/* Renderers. JSON is one object. CSV has the tables with a key: a head and a line per row. */
+/* Paints the text of a cell. */
+void weft_rows_paint(struct weft_rows *rows, int32_t column, enum weft_paint paint);
+
+/* Renderers. JSON is one object. CSV has the tables with a key: a head and a line per row. Text has
+ * no table without rows. */
 void weft_answer_text(const struct weft_answer *answer, struct weft_text *out);
 void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer *writer);
 void weft_answer_csv(const struct weft_answer *answer, struct weft_text *out);

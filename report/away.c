@@ -2,7 +2,6 @@
 
 #include "base/units.h"
 #include "problem/names.h"
-#include "report/table.h"
 
 /* Time of a lane in a step. */
 struct busy {
@@ -30,32 +29,23 @@ static int32_t list_busy(const struct weft_plan *plan, struct busy *busy)
     return problem->n_lanes;
 }
 
-void weft_report_lanes(const struct weft_plan *plan, struct weft_text *out)
+void weft_report_lanes(const struct weft_plan *plan, struct weft_answer *out)
 {
     char shown[WEFT_UNITS_TEXT_BYTES];
     struct busy busy[WEFT_MOST_LANES];
     if (plan->problem->n_tiers == 1) return;
     const int32_t n = list_busy(plan, busy);
-    for (int32_t i = 0; i < n; i++)
-        weft_text_addf(out, "%s%s %s", i == 0 ? "lanes     " : ", ", busy[i].name,
-                       weft_units_show_ns(busy[i].ns, shown));
-    weft_text_addf(out,
-                   " of work a step: %s binds, and no step of these strategies is "
-                   "below %s\n",
-                   busy[0].name, weft_units_show_ns(busy[0].ns, shown));
-}
-
-void weft_report_lanes_json(const struct weft_plan *plan, struct weft_json_writer *writer)
-{
-    struct busy busy[WEFT_MOST_LANES];
-    if (plan->problem->n_tiers == 1) return;
-    const int32_t n = list_busy(plan, busy);
-    weft_json_key(writer, "lanes");
-    weft_json_begin_object(writer);
-    for (int32_t i = 0; i < n; i++)
-        weft_json_put_integer(writer, busy[i].name, busy[i].ns);
-    weft_json_end_object(writer);
-    weft_json_put_integer(writer, "bandwidth_bound_ns", busy[0].ns);
+    weft_answer_open(out, "lanes");
+    for (int32_t i = 0; i < n; i++) {
+        weft_answer_integer(out, busy[i].name, busy[i].ns);
+        weft_answer_say(out, NULL, "%s%s %s", i == 0 ? "lanes     " : ", ", busy[i].name,
+                        weft_units_show_ns(busy[i].ns, shown));
+    }
+    weft_answer_close(out);
+    weft_answer_integer(out, "bandwidth_bound_ns", busy[0].ns);
+    weft_answer_say(out, NULL,
+                    " of work a step: %s binds, and no step of these strategies is below %s\n",
+                    busy[0].name, weft_units_show_ns(busy[0].ns, shown));
 }
 
 static int64_t written_bytes(const struct weft_plan *plan)
@@ -68,17 +58,18 @@ static int64_t written_bytes(const struct weft_plan *plan)
     return bytes;
 }
 
-void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes, struct weft_text *out)
+void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes,
+                      struct weft_answer *out)
 {
     const double day_ns = 86400e9, ranks = (double)plan->problem->ranks;
     const double a_step = ranks * (double)written_bytes(plan);
     if (a_step <= 0 || plan->prediction.step_ns <= 0) return;
-    weft_text_addf(out, "wear      %.3g TB are written to the disk a day, by all ranks",
-                   a_step * (day_ns / (double)plan->prediction.step_ns) / 1e12);
+    weft_answer_say(out, NULL, "wear      %.3g TB are written to the disk a day, by all ranks",
+                    a_step * (day_ns / (double)plan->prediction.step_ns) / 1e12);
     if (endurance_bytes > 0)
-        weft_text_addf(out, "; its endurance of %.4g TB is spent in %.0f steps",
-                       (double)endurance_bytes / 1e12, (double)endurance_bytes / a_step);
-    weft_text_add(out, "\n");
+        weft_answer_say(out, NULL, "; its endurance of %.4g TB is spent in %.0f steps",
+                        (double)endurance_bytes / 1e12, (double)endurance_bytes / a_step);
+    weft_answer_say(out, NULL, "\n");
 }
 
 /* Offloaded bytes of a decision, and the time of moving them. */
@@ -124,15 +115,20 @@ static struct away away_of(const struct weft_plan *plan, int32_t decision, bool 
     return away;
 }
 
-void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
+void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out)
 {
-    static const char *const head[] = {"offloaded", "to", "frees", "moved in", "a ms"};
-    char bytes[WEFT_UNITS_TEXT_BYTES], ns[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES];
-    struct weft_table table;
+    enum { NAME, TO, FREES, MOVED, RATE, N_COLUMNS };
+    static const struct weft_column columns[N_COLUMNS] = {
+        [NAME] = {NULL, "offloaded", 'l', WEFT_FIGURE_WORD, 0},
+        [TO] = {NULL, "to", 'l', WEFT_FIGURE_WORD, 0},
+        [FREES] = {NULL, "frees", 'r', WEFT_FIGURE_BYTES, 0},
+        [MOVED] = {NULL, "moved in", 'r', WEFT_FIGURE_NS, 0},
+        [RATE] = {NULL, "a ms", 'r', WEFT_FIGURE_BYTES, 0}};
+    struct weft_rows *rows = weft_answer_table(out, NULL, columns, N_COLUMNS);
+    char name[WEFT_NAMES_BYTES];
     int32_t n = 0;
-    weft_table_init(&table, "llrrr");
-    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
-        weft_table_cell(&table, "%s", head[i]);
+    weft_rows_title(rows,
+                    "offloaded: the device's memory that it frees, and the time of its moves");
     for (int32_t row = 0; row < 2 * plan->problem->n_decisions; row++) {
         const int32_t d = row / 2;
         const bool shard = row % 2 == 1;
@@ -141,24 +137,17 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
         if (home == WEFT_HOME_DEVICE || n++ >= most_rows) continue;
         const struct away away = away_of(plan, d, shard);
         const double a_ms = away.ns > 0 ? 1e6 * (double)away.bytes / (double)away.ns : 0;
-        char name[WEFT_NAMES_BYTES];
-        weft_table_cell(&table, "%s", weft_problem_show_name(plan->problem, d, name));
-        weft_table_cell(&table, "%s%s", weft_home_names[home],
-                        shard               ? ", parameters"
-                        : of->updates_there ? ", updated there"
-                                            : "");
-        weft_table_cell(&table, "%s",
-                        away.bytes < 0 ? "-" : weft_units_show_bytes(away.bytes, bytes));
-        weft_table_cell(&table, "%s", weft_units_show_ns(away.ns, ns));
-        weft_table_cell(&table, "%s",
-                        away.bytes < 0 ? "-" : weft_units_show_bytes((int64_t)a_ms, rate));
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, NAME, weft_problem_show_name(plan->problem, d, name));
+        weft_rows_show(rows, TO, WEFT_PAINT_NONE, "%s%s", weft_home_names[home],
+                       shard               ? ", parameters"
+                       : of->updates_there ? ", updated there"
+                                           : "");
+        weft_rows_integer(rows, MOVED, away.ns);
+        if (away.bytes < 0) continue;
+        weft_rows_integer(rows, FREES, away.bytes);
+        weft_rows_integer(rows, RATE, (int64_t)a_ms);
     }
-    if (n > 0) {
-        weft_text_add(out,
-                      "offloaded: the device's memory that it frees, and the time of its moves\n");
-        weft_table_render(&table, 2, out);
-        if (n > most_rows) weft_text_addf(out, "  %d more, --all\n", n - most_rows);
-        weft_text_add(out, "\n");
-    }
-    weft_table_finish(&table);
+    weft_rows_more(rows, n - most_rows);
+    if (n > 0) weft_answer_say(out, NULL, "\n");
 }

@@ -3,23 +3,22 @@
 #ifndef WEFT_REPORT_AWAY_H
 #define WEFT_REPORT_AWAY_H
 
-#include "base/json/json.h"
-#include "base/text.h"
 #include "plan/plan.h"
+#include "report/answer.h"
 
-/* Lists the time of each lane in a step, busiest first, with compute. The first lane binds: no step
- * of these strategies is shorter. Nothing if all bytes are on the device. */
-void weft_report_lanes(const struct weft_plan *plan, struct weft_text *out);
-/* The same as members "lanes" and "bandwidth_bound_ns" of an open object. */
-void weft_report_lanes_json(const struct weft_plan *plan, struct weft_json_writer *writer);
+/* Lists the time of each lane in a step, busiest first, with compute: "lanes". The first lane
+ * binds: no step of these strategies is shorter, "bandwidth_bound_ns". Nothing if all bytes are on
+ * the device. */
+void weft_report_lanes(const struct weft_plan *plan, struct weft_answer *out);
 
 /* Tells the bytes that all ranks write to their disk per day of such steps. If the disk's
  * endurance_bytes are known (not 0), tells also the steps until they are spent. Nothing if no bytes
  * are written. */
-void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes, struct weft_text *out);
+void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes,
+                      struct weft_answer *out);
 
 /* A table of offloaded bytes: the location, the device bytes freed between uses, the time of moving
  * per step, and their ratio. Nothing if no bytes are offloaded. */
-void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
+void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "problem/names.h"
 #include "report/away.h"
-#include "report/table.h"
 
 static int64_t row_sum(const int64_t *rows, int32_t slot)
 {
@@ -83,6 +82,19 @@ struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, con
     return reason;
 }
 
+enum {
+    UNIT,
+    MOVES,
+    BLOCK,
+    LAUNCH,
+    DEADLINE,
+    HELD,
+    FULL,
+    MISSING,
+    HOLDER, /* with its block in the next two columns */
+    CHANNEL_COLUMNS = HOLDER + 3
+};
+
 static const char *const reason_texts[WEFT_HELD_COUNT] = {"window", "memory", "channel order",
                                                           "channel busy", "nothing"};
 
@@ -92,8 +104,8 @@ static bool is_neighbour(const struct weft_plan *plan, int32_t index, int32_t ho
     return plan->placements[index].item == plan->placements[holder].item;
 }
 
-static void add_holder(const struct weft_plan *plan, int32_t index,
-                       const struct weft_hold_reason *reason, struct weft_table *table)
+static void show_holder(const struct weft_plan *plan, int32_t index,
+                        const struct weft_hold_reason *reason, struct weft_rows *rows)
 {
     const struct weft_placement *holder = &plan->placements[reason->holder];
     const struct weft_item *item = &plan->problem->items[holder->item].item;
@@ -104,26 +116,13 @@ static void add_holder(const struct weft_plan *plan, int32_t index,
     char name_text[WEFT_NAMES_BYTES];
     const char *unit = weft_problem_show_name(plan->problem, item->decision, name_text);
     if (is_neighbour(plan, index, reason->holder))
-        weft_table_cell(table, "%s the %s block", where,
-                        reason->holder < index ? "previous" : "next");
+        weft_rows_show(rows, HELD, WEFT_PAINT_NONE, "%s the %s block", where,
+                       reason->holder < index ? "previous" : "next");
     else if (item->n_blocks == 1)
-        weft_table_cell(table, "%s %s of %s", where, name, unit);
+        weft_rows_show(rows, HELD, WEFT_PAINT_NONE, "%s %s of %s", where, name, unit);
     else
-        weft_table_cell(table, "%s %s of %s, block %d", where, name, unit, holder->block);
-}
-
-static void add_reason(const struct weft_plan *plan, int32_t index,
-                       const struct weft_hold_reason *reason, struct weft_table *table)
-{
-    char bytes[WEFT_UNITS_TEXT_BYTES];
-    if (reason->by == WEFT_HELD_BY_MEMORY)
-        weft_table_cell(table, "memory: %s short in %s",
-                        weft_units_show_bytes(reason->missing_bytes, bytes),
-                        plan->problem->slot_names[reason->slot]);
-    else if (reason->holder >= 0)
-        add_holder(plan, index, reason, table);
-    else
-        weft_table_cell(table, "%s", reason_texts[reason->by]);
+        weft_rows_show(rows, HELD, WEFT_PAINT_NONE, "%s %s of %s, block %d", where, name, unit,
+                       holder->block);
 }
 
 /* Inputs of the reasons. */
@@ -144,59 +143,97 @@ static bool same_row(const struct weft_plan *plan, const struct facts *facts, in
            p.by == q.by && p.slot == q.slot && p.missing_bytes == q.missing_bytes && same_holder;
 }
 
-static void add_row(const struct weft_plan *plan, int32_t first, int32_t last,
-                    const struct weft_hold_reason *reason, struct weft_table *table)
+/* Adds the three columns of a block, from `column` on. */
+static void put_block(const struct weft_plan *plan, int32_t index, int32_t column,
+                      struct weft_rows *rows)
+{
+    const struct weft_placement *placement = &plan->placements[index];
+    const struct weft_item *item = &plan->problem->items[placement->item].item;
+    weft_rows_word(rows, column, plan->problem->decisions[item->decision].name);
+    weft_rows_word(rows, column + 1, weft_item_kind_of(item)->name);
+    weft_rows_integer(rows, column + 2, placement->block);
+}
+
+static void put_placement(const struct weft_plan *plan, int32_t index,
+                          const struct weft_hold_reason *reason, struct weft_rows *rows)
+{
+    const struct weft_placement *placement = &plan->placements[index];
+    const char *const *slots = plan->problem->slot_names;
+    weft_rows_begin(rows, NULL);
+    put_block(plan, index, UNIT, rows);
+    weft_rows_word(rows, LAUNCH, slots[placement->launch]);
+    weft_rows_word(rows, DEADLINE, slots[placement->deadline]);
+    weft_rows_word(rows, HELD, reason_texts[reason->by]);
+    if (reason->by == WEFT_HELD_BY_MEMORY) {
+        weft_rows_word(rows, FULL, slots[reason->slot]);
+        weft_rows_integer(rows, MISSING, reason->missing_bytes);
+    }
+    if (reason->holder >= 0) put_block(plan, reason->holder, HOLDER, rows);
+}
+
+/* Sets the text of the last row, which stands for the equal blocks from `first` to `last`. */
+static void show_row(const struct weft_plan *plan, int32_t first, int32_t last,
+                     const struct weft_hold_reason *reason, struct weft_rows *rows)
 {
     const struct weft_placement *placement = &plan->placements[first];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
-    char blocks[48], name[WEFT_NAMES_BYTES];
-    weft_table_cell(table, "%s", weft_problem_show_name(plan->problem, item->decision, name));
-    weft_table_cell(table, "%s", weft_item_kind_of(item)->name);
-    if (last > first)
-        snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block, plan->placements[last].block,
-                 item->n_blocks);
-    else
-        snprintf(blocks, sizeof blocks, "%d/%d", placement->block, item->n_blocks);
-    weft_table_cell(table, "%s", blocks);
-    weft_table_cell(table, "%s", plan->problem->slot_names[placement->launch]);
-    weft_table_cell(table, "%s", plan->problem->slot_names[placement->deadline]);
-    add_reason(plan, first, reason, table);
+    char blocks[32] = "", name[WEFT_NAMES_BYTES], bytes[WEFT_UNITS_TEXT_BYTES];
+    if (last > first) snprintf(blocks, sizeof blocks, "..%d", plan->placements[last].block);
+    weft_rows_show(rows, UNIT, WEFT_PAINT_NONE, "%s",
+                   weft_problem_show_name(plan->problem, item->decision, name));
+    weft_rows_show(rows, BLOCK, WEFT_PAINT_NONE, "%d%s/%d", placement->block, blocks,
+                   item->n_blocks);
+    if (reason->by == WEFT_HELD_BY_MEMORY)
+        weft_rows_show(rows, HELD, WEFT_PAINT_NONE, "memory: %s short in %s",
+                       weft_units_show_bytes(reason->missing_bytes, bytes),
+                       plan->problem->slot_names[reason->slot]);
+    else if (reason->holder >= 0)
+        show_holder(plan, first, reason, rows);
 }
 
-static void say_more(int32_t n_rows, int32_t most_rows, struct weft_text *out)
-{
-    if (n_rows > most_rows) weft_text_addf(out, "  %d more, --all\n", n_rows - most_rows);
-}
-
+/* Data has all blocks. Text has a row for equal neighbours. */
 static void explain_channel(const struct weft_plan *plan, const struct facts *facts,
-                            int32_t most_rows, struct weft_text *out)
+                            int32_t most_rows, struct weft_answer *out)
 {
-    static const char *const head[] = {"unit",     "moves",  "blocks",
-                                       "launched", "before", "held there by"};
+    static const struct weft_column columns[CHANNEL_COLUMNS] = {
+        [UNIT] = {"unit", "unit", 'l', WEFT_FIGURE_WORD, 0},
+        [MOVES] = {"collective", "moves", 'l', WEFT_FIGURE_WORD, 0},
+        [BLOCK] = {"block", "blocks", 'l', WEFT_FIGURE_INTEGER, 0},
+        [LAUNCH] = {"launch", "launched", 'l', WEFT_FIGURE_WORD, 0},
+        [DEADLINE] = {"deadline", "before", 'l', WEFT_FIGURE_WORD, 0},
+        [HELD] = {"held_by", "held there by", 'w', WEFT_FIGURE_WORD, 0},
+        [FULL] = {"full_slot", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        [MISSING] = {"missing_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [HOLDER] = {"holder.unit", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        [HOLDER + 1] = {"holder.collective", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        [HOLDER + 2] = {"holder.block", NULL, 'l', WEFT_FIGURE_INTEGER, 0},
+    };
+    struct weft_rows *rows = weft_answer_table(out, "channel", columns, CHANNEL_COLUMNS);
     int32_t n_rows = 0;
     bool any_free = false;
-    struct weft_table table;
-    weft_table_init(&table, "lllllw");
-    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
-        weft_table_cell(&table, "%s", head[i]);
+    weft_rows_title(rows, "the channel, in order");
     for (int32_t first = 0, last; first < plan->n_placements; first = last + 1, n_rows++) {
         last = first;
         while (last + 1 < plan->n_placements && same_row(plan, facts, first, last + 1))
             last++;
-        if (n_rows >= most_rows) continue;
-        struct weft_hold_reason reason =
-            weft_explain_placement(plan, facts->rows, &facts->times, first);
-        add_row(plan, first, last, &reason, &table);
-        any_free |= reason.by == WEFT_HELD_BY_CHOICE;
+        for (int32_t i = first; i <= last; i++) {
+            const struct weft_hold_reason reason =
+                weft_explain_placement(plan, facts->rows, &facts->times, i);
+            put_placement(plan, i, &reason, rows);
+            if (i > first || n_rows >= most_rows) {
+                weft_rows_hide(rows);
+                continue;
+            }
+            show_row(plan, first, last, &reason, rows);
+            any_free |= reason.by == WEFT_HELD_BY_CHOICE;
+        }
     }
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
-    say_more(n_rows, most_rows, out);
+    weft_rows_more(rows, n_rows - most_rows);
     /* The limit applies to whole pages, not to rows, so the plan does not tell which reason
      * holds. */
     if (any_free)
-        weft_text_add(out, "  (nothing: its row has room; the block gains nothing there, or its "
-                           "pages would not be within the limit)\n");
+        weft_rows_note(rows, "  (nothing: its row has room; the block gains nothing there, or its "
+                             "pages would not be within the limit)");
 }
 
 /* Sums of a unit's collectives under its policy. */
@@ -221,30 +258,33 @@ static struct unit_traffic sum_traffic(const struct weft_plan *plan, int32_t uni
     return sum;
 }
 
-static void explain_units(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
+static void explain_units(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out)
 {
-    static const char *const head[] = {"unit", "policy", "blocks", "of", "channel", "update"};
-    char a[WEFT_UNITS_TEXT_BYTES];
-    struct weft_table table;
-    weft_table_init(&table, "llrrrr");
-    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
-        weft_table_cell(&table, "%s", head[i]);
+    enum { NAME, POLICY, BLOCKS, OF, CHANNEL, UPDATE, N_COLUMNS };
+    static const struct weft_column columns[N_COLUMNS] = {
+        [NAME] = {NULL, "unit", 'l', WEFT_FIGURE_WORD, 0},
+        [POLICY] = {NULL, "policy", 'l', WEFT_FIGURE_WORD, 0},
+        [BLOCKS] = {NULL, "blocks", 'r', WEFT_FIGURE_INTEGER, 0},
+        [OF] = {NULL, "of", 'r', WEFT_FIGURE_BYTES, 0},
+        [CHANNEL] = {NULL, "channel", 'r', WEFT_FIGURE_NS, 0},
+        [UPDATE] = {NULL, "update", 'r', WEFT_FIGURE_NS, 0}};
+    struct weft_rows *rows = weft_answer_table(out, NULL, columns, N_COLUMNS);
     const int32_t n_units = weft_problem_n_units(plan->problem);
+    weft_rows_title(rows, "what each unit costs a step");
     for (int32_t u = 0; u < n_units && u < most_rows; u++) {
         const struct weft_problem_decision *unit = &plan->problem->decisions[u];
         const struct weft_problem_strategy *of = weft_plan_chosen(plan, u);
-        struct unit_traffic traffic = sum_traffic(plan, u);
-        weft_table_cell(&table, "%s", unit->name);
-        weft_table_cell(&table, "%s", of->name);
-        weft_table_cell(&table, "%d", traffic.n_blocks);
-        weft_table_cell(&table, "%s", weft_units_show_bytes(traffic.block_bytes, a));
-        weft_table_cell(&table, "%s", weft_units_show_ns(traffic.channel_ns, a));
-        weft_table_cell(&table, "%s",
-                        weft_units_show_ns(weft_strategy_ns(of, unit->update_slot), a));
+        const struct unit_traffic traffic = sum_traffic(plan, u);
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, NAME, unit->name);
+        weft_rows_word(rows, POLICY, of->name);
+        weft_rows_integer(rows, BLOCKS, traffic.n_blocks);
+        weft_rows_integer(rows, OF, traffic.block_bytes);
+        weft_rows_integer(rows, CHANNEL, traffic.channel_ns);
+        weft_rows_integer(rows, UPDATE, weft_strategy_ns(of, unit->update_slot));
     }
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
-    say_more(n_units, most_rows, out);
+    weft_rows_more(rows, n_units - most_rows);
+    weft_answer_say(out, NULL, "\n");
 }
 
 static void free_facts(struct facts *facts)
@@ -275,74 +315,18 @@ static bool find_facts(const struct weft_plan *plan, struct facts *facts)
     return true;
 }
 
-void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
+void weft_explain(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                  int32_t most_rows, struct weft_answer *out)
 {
     struct facts facts;
     if (find_facts(plan, &facts)) {
-        weft_explain_blocks(plan, out);
-        weft_explain_price(plan, out);
+        weft_explain_price(plan, step_ns, out);
         weft_explain_ways(plan, most_rows, out);
-        weft_text_add(out, "what each unit costs a step\n");
         explain_units(plan, most_rows, out);
-        weft_text_add(out, "\n");
         weft_explain_away(plan, most_rows, out);
-        weft_text_add(out, "the channel, in order\n");
         explain_channel(plan, &facts, most_rows, out);
     } else {
         out->failed = true;
-    }
-    free_facts(&facts);
-}
-
-static void put_block(const struct weft_plan *plan, int32_t index, struct weft_json_writer *writer)
-{
-    const struct weft_placement *placement = &plan->placements[index];
-    const struct weft_item *item = &plan->problem->items[placement->item].item;
-    weft_json_put_string(writer, "unit", plan->problem->decisions[item->decision].name);
-    weft_json_put_string(writer, "collective", weft_item_kind_of(item)->name);
-    weft_json_put_integer(writer, "block", placement->block);
-}
-
-static void put_placement(const struct weft_plan *plan, const struct facts *facts, int32_t index,
-                          struct weft_json_writer *writer)
-{
-    const struct weft_placement *placement = &plan->placements[index];
-    struct weft_hold_reason reason =
-        weft_explain_placement(plan, facts->rows, &facts->times, index);
-    weft_json_begin_object(writer);
-    put_block(plan, index, writer);
-    weft_json_put_string(writer, "launch", plan->problem->slot_names[placement->launch]);
-    weft_json_put_string(writer, "deadline", plan->problem->slot_names[placement->deadline]);
-    weft_json_put_string(writer, "held_by", reason_texts[reason.by]);
-    if (reason.by == WEFT_HELD_BY_MEMORY) {
-        weft_json_put_string(writer, "full_slot", plan->problem->slot_names[reason.slot]);
-        weft_json_put_integer(writer, "missing_bytes", reason.missing_bytes);
-    }
-    if (reason.holder >= 0) {
-        weft_json_key(writer, "holder");
-        weft_json_begin_object(writer);
-        put_block(plan, reason.holder, writer);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_object(writer);
-}
-
-void weft_explain_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
-                       struct weft_json_writer *writer)
-{
-    struct facts facts;
-    if (find_facts(plan, &facts)) {
-        weft_json_begin_object(writer);
-        weft_explain_price_json(plan, step_ns, writer);
-        weft_explain_ways_json(plan, writer);
-        weft_json_key(writer, "channel");
-        weft_json_begin_array(writer);
-        for (int32_t i = 0; i < plan->n_placements; i++)
-            put_placement(plan, &facts, i, writer);
-        weft_json_end_array(writer);
-        weft_json_end_object(writer);
-    } else {
-        writer->text->failed = true;
     }
     free_facts(&facts);
 }

@@ -3,10 +3,9 @@
 #ifndef WEFT_REPORT_EXPLAIN_H
 #define WEFT_REPORT_EXPLAIN_H
 
-#include "base/json/json.h"
-#include "base/text.h"
 #include "plan/plan.h"
 #include "program/trace.h"
+#include "report/answer.h"
 
 /* The reason that a gather is not launched one slot earlier, or a reduction not due one slot
  * later. */
@@ -33,11 +32,7 @@ struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, con
 
 /* Tells how units were cut: the source of the block size, and how many units were fused from small
  * neighbours or split. Nothing if the problem does not tell. */
-void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out);
-
-/* Tells the price of a byte in the plan's certificate: the change of the bound per GiB, and the
- * dearest slot. Nothing without a certificate. */
-void weft_explain_price(const struct weft_plan *plan, struct weft_text *out);
+void weft_explain_blocks(const struct weft_plan *plan, struct weft_answer *out);
 
 /* The slot with the dearest bytes in the certificate; without prices the fullest slot. */
 int32_t weft_explain_dearest(const struct weft_plan *plan);
@@ -46,33 +41,25 @@ int32_t weft_explain_dearest(const struct weft_plan *plan);
  * there. Without such a block, those of the largest of all; 0 if no block holds bytes. */
 int64_t weft_explain_stair_bytes(const struct weft_plan *plan, int32_t slot);
 
-/* Tells the step times of plans without pages, with rows one block smaller, equal, and one block
- * larger. That is the price of memory at this plan, not in the relaxation. A step of -1: no plan
- * was found. Nothing if no block holds bytes. */
+/* Adds "price", the slots with a price in the plan's certificate: the change of the bound per GiB;
+ * null without a certificate. "stairs" are the step times of plans without pages, with rows one
+ * block smaller, equal, and one block larger. That is the price of memory at this plan, not in the
+ * relaxation. A step of -1: no plan was found. Tells how units were cut. */
 enum { WEFT_STAIRS = 3 };
-void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
-                         struct weft_text *out);
+void weft_explain_price(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                        struct weft_answer *out);
 
-/* Tells for each strategy of each decision the bytes that it frees in the dearest slot and the time
- * that it adds, next to the plan's (marked). Then it names the best exchanges for less and for more
- * memory. Neighbours with equal prices share rows. Nothing if no decision has two strategies. */
-void weft_explain_ways(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
-/* Writes the member "strategies" of an open object, an object for each decision and strategy. */
-void weft_explain_ways_json(const struct weft_plan *plan, struct weft_json_writer *writer);
+/* Adds "strategies": for each strategy of each decision the bytes that it frees in the dearest slot
+ * and the time that it adds, next to the plan's (marked). Then it names the best exchanges for less
+ * and for more memory. In text neighbours with equal prices share rows. */
+void weft_explain_ways(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out);
 
-/* Tells how units were cut and the prices of memory and strategies. Then come tables of each unit's
- * cost per step, of offloaded bytes (away.h), and of the channel in order with equal neighbours
- * folded. A table of more than `most_rows` ends with the number of further rows. */
+/* Adds prices of memory and strategies, then tables of each unit's cost per step, of offloaded
+ * bytes (away.h), and of the channel in order. "channel" has a row per block: with "full_slot" and
+ * "missing_bytes" if memory holds it, with "holder" if another block does. In text equal neighbours
+ * are folded, and a table of more than `most_rows` ends with the number of further rows. */
 enum { WEFT_EXPLAIN_ROWS = 20 };
-void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
-/* Writes one JSON object. "price" has the slots with a price in the relaxation, and "stairs" the
- * steps of weft_explain_stairs. "strategies" has the prices of all strategies. "channel" has one
- * object per block: with "full_slot" and "missing_bytes" if memory holds it, with "holder" if
- * another block does. */
-void weft_explain_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
-                       struct weft_json_writer *writer);
-/* Writes the members "price" and "stairs" of an open object. */
-void weft_explain_price_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
-                             struct weft_json_writer *writer);
+void weft_explain(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                  int32_t most_rows, struct weft_answer *out);
 
 #endif

@@ -28,46 +28,47 @@ static struct cuts count_cuts(const struct weft_problem *problem)
     return cuts;
 }
 
-static void say_rule(const struct weft_problem *problem, struct weft_text *out)
+static void say_rule(const struct weft_problem *problem, struct weft_answer *out)
 {
     const struct weft_problem_blocks *blocks = &problem->blocks;
     char bytes[WEFT_UNITS_TEXT_BYTES];
     if (blocks->count > 0) {
-        weft_text_addf(out, "  every unit is cut into %lld, as plan.blocks says\n",
-                       (long long)blocks->count);
+        weft_answer_say(out, NULL, "  every unit is cut into %lld, as plan.blocks says\n",
+                        (long long)blocks->count);
         return;
     }
-    weft_text_addf(out,
-                   "  a block is %s or more: ", weft_units_show_bytes(blocks->least_bytes, bytes));
+    weft_answer_say(out, NULL,
+                    "  a block is %s or more: ", weft_units_show_bytes(blocks->least_bytes, bytes));
     if (blocks->efficiency_ppm > 0)
-        weft_text_addf(out,
-                       "the smallest AllGather that reaches %.4g of the best bandwidth "
-                       "in the profile (%s)\n",
-                       (double)blocks->efficiency_ppm / 1e6, problem->profile_source);
+        weft_answer_say(out, NULL,
+                        "the smallest AllGather that reaches %.4g of the best bandwidth "
+                        "in the profile (%s)\n",
+                        (double)blocks->efficiency_ppm / 1e6, problem->profile_source);
     else
-        weft_text_add(out, "plan.block_size says so\n");
+        weft_answer_say(out, NULL, "plan.block_size says so\n");
 }
 
-void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out)
+void weft_explain_blocks(const struct weft_plan *plan, struct weft_answer *out)
 {
     const struct weft_problem *problem = plan->problem;
     if (problem->blocks.least_bytes == 0 && problem->blocks.count == 0) return;
     struct cuts cuts = count_cuts(problem);
-    weft_text_add(out, "how units are cut into blocks\n");
+    weft_answer_say(out, NULL, "how units are cut into blocks\n");
     say_rule(problem, out);
     const int32_t n_units = weft_problem_n_units(problem);
-    weft_text_addf(out, "  %d unit%s", n_units, n_units == 1 ? "" : "s");
+    weft_answer_say(out, NULL, "  %d unit%s", n_units, n_units == 1 ? "" : "s");
     if (problem->blocks.fused)
-        weft_text_addf(out, ", %d of several layers, each smaller than that or next to one that is",
-                       cuts.fused);
+        weft_answer_say(out, NULL,
+                        ", %d of several layers, each smaller than that or next to one that is",
+                        cuts.fused);
     else
-        weft_text_add(out, "; small neighbours are not fused");
+        weft_answer_say(out, NULL, "; small neighbours are not fused");
     if (cuts.split == 0)
-        weft_text_add(out, "; none is split");
+        weft_answer_say(out, NULL, "; none is split");
     else if (cuts.least_blocks == cuts.most_blocks)
-        weft_text_addf(out, "; %d split into %d blocks", cuts.split, cuts.most_blocks);
+        weft_answer_say(out, NULL, "; %d split into %d blocks", cuts.split, cuts.most_blocks);
     else
-        weft_text_addf(out, "; %d split into %d to %d blocks", cuts.split, cuts.least_blocks,
-                       cuts.most_blocks);
-    weft_text_add(out, "\n\n");
+        weft_answer_say(out, NULL, "; %d split into %d to %d blocks", cuts.split, cuts.least_blocks,
+                        cuts.most_blocks);
+    weft_answer_say(out, NULL, "\n\n");
 }

@@ -2,7 +2,6 @@
 
 #include "base/units.h"
 #include "report/explain.h"
-#include "report/table.h"
 
 /* The price of a device byte in a slot: by parts, and by whole steps. The latter is the highest
  * cost of the bytes of a full step. */
@@ -37,7 +36,7 @@ static double gib_ns(double price)
     return ldexp(price, 30 - WEFT_PRICE_SHIFT);
 }
 
-void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
+static void say_price(const struct weft_plan *plan, struct weft_answer *out)
 {
     const struct weft_prices *prices = cheapest_prices(plan);
     char ns[WEFT_UNITS_TEXT_BYTES];
@@ -52,15 +51,15 @@ void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
     }
     double sum_ns = gib_ns(sum);
     if (n == 0) {
-        weft_text_add(out,
-                      "the price of memory: none; in the relaxation more of it gains nothing\n\n");
+        weft_answer_say(
+            out, NULL, "the price of memory: none; in the relaxation more of it gains nothing\n\n");
         return;
     }
-    weft_text_addf(out,
-                   "the price of memory: in the relaxation a GiB more or less changes the step by "
-                   "%s; %d slots are priced, %s most\n\n",
-                   weft_units_show_ns((int64_t)fmin(sum_ns, 9e15), ns), n,
-                   plan->problem->slot_names[dearest]);
+    weft_answer_say(out, NULL,
+                    "the price of memory: in the relaxation a GiB more or less changes the step by "
+                    "%s; %d slots are priced, %s most\n\n",
+                    weft_units_show_ns((int64_t)fmin(sum_ns, 9e15), ns), n,
+                    plan->problem->slot_names[dearest]);
 }
 
 int32_t weft_explain_dearest(const struct weft_plan *plan)
@@ -85,84 +84,68 @@ int64_t weft_explain_stair_bytes(const struct weft_plan *plan, int32_t slot)
     return here > 0 ? here : anywhere;
 }
 
-void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
-                         struct weft_text *out)
+/* Adds the steps of plans with other memory. */
+static void add_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                       struct weft_answer *out)
 {
     static const char *const names[WEFT_STAIRS] = {"a block less", "as planned", "a block more"};
-    int32_t slot = weft_explain_dearest(plan);
-    int64_t block_bytes = weft_explain_stair_bytes(plan, slot);
+    enum { NAME, WITHIN, STEP, CHANGE, N_COLUMNS };
+    static const struct weft_column columns[N_COLUMNS] = {
+        [NAME] = {NULL, "memory", 'l', WEFT_FIGURE_WORD, 0},
+        [WITHIN] = {"rows_within_bytes", "rows within", 'r', WEFT_FIGURE_BYTES, 0},
+        [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+        [CHANGE] = {NULL, "changes it by", 'r', WEFT_FIGURE_WORD, 0}};
+    const int32_t slot = weft_explain_dearest(plan);
+    const int64_t block_bytes = weft_explain_stair_bytes(plan, slot);
     char a[WEFT_UNITS_TEXT_BYTES];
-    struct weft_table table;
+    struct weft_rows *rows = weft_answer_table(out, "stairs", columns, N_COLUMNS);
     if (block_bytes == 0) return;
-    weft_text_addf(out, "a block more or less, of %s at slot %s; planned again without pages\n",
-                   weft_units_show_bytes(block_bytes, a), plan->problem->slot_names[slot]);
-    weft_table_init(&table, "lrrr");
-    weft_table_cell(&table, "memory");
-    weft_table_cell(&table, "rows within");
-    weft_table_cell(&table, "step");
-    weft_table_cell(&table, "changes it by");
+    weft_rows_title(rows, "a block more or less, of %s at slot %s; planned again without pages",
+                    weft_units_show_bytes(block_bytes, a), plan->problem->slot_names[slot]);
     for (int i = 0; i < WEFT_STAIRS; i++) {
-        int64_t rows_bytes = plan->prediction.peak_bytes + (i - 1) * block_bytes;
-        weft_table_cell(&table, "%s", names[i]);
-        weft_table_cell(&table, "%s", weft_units_show_bytes(rows_bytes, a));
-        if (step_ns[i] < 0)
-            weft_table_cell(&table, "none found");
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, NAME, names[i]);
+        weft_rows_integer(rows, WITHIN, plan->prediction.peak_bytes + (i - 1) * block_bytes);
+        if (step_ns[i] >= 0)
+            weft_rows_integer(rows, STEP, step_ns[i]);
         else
-            weft_table_cell(&table, "%s", weft_units_show_ns(step_ns[i], a));
-        if (i == 1 || step_ns[i] < 0 || step_ns[1] < 0)
-            weft_table_cell(&table, "-");
-        else
-            weft_table_cell(&table, "%+.3f %%",
-                            100.0 * (double)(step_ns[i] - step_ns[1]) / (double)step_ns[1]);
+            weft_rows_show(rows, STEP, WEFT_PAINT_NONE, "none found");
+        if (i != 1 && step_ns[i] >= 0 && step_ns[1] >= 0)
+            weft_rows_show(rows, CHANGE, WEFT_PAINT_NONE, "%+.3f %%",
+                           100.0 * (double)(step_ns[i] - step_ns[1]) / (double)step_ns[1]);
     }
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
-    weft_text_add(out, "\n");
+    weft_answer_say(out, NULL, "\n");
 }
 
-static void put_prices(const struct weft_plan *plan, struct weft_json_writer *writer)
+static void put_prices(const struct weft_plan *plan, struct weft_answer *out)
 {
+    static const struct weft_column columns[] = {{"slot", NULL, 'l', WEFT_FIGURE_WORD, 0},
+                                                 {"ns_per_gib", NULL, 'r', WEFT_FIGURE_REAL, 0}};
     const struct weft_prices *prices = cheapest_prices(plan);
     double sum_ns = 0;
-    weft_json_key(writer, "price");
     if (prices == NULL) {
-        weft_json_add_null(writer);
+        weft_answer_word(out, "price", NULL);
         return;
     }
-    weft_json_begin_object(writer);
-    weft_json_key(writer, "slots");
-    weft_json_begin_array(writer);
+    weft_answer_open(out, "price");
+    struct weft_rows *rows = weft_answer_table(out, "slots", columns, 2);
     for (int32_t s = 0; s < plan->problem->n_slots; s++) {
-        double price = price_of(prices, s);
+        const double price = price_of(prices, s);
         if (price <= 0) continue;
         sum_ns += gib_ns(price);
-        weft_json_begin_object(writer);
-        weft_json_put_string(writer, "slot", plan->problem->slot_names[s]);
-        weft_json_put_number(writer, "ns_per_gib", gib_ns(price));
-        weft_json_end_object(writer);
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, 0, plan->problem->slot_names[s]);
+        weft_rows_real(rows, 1, gib_ns(price));
     }
-    weft_json_end_array(writer);
-    weft_json_put_number(writer, "ns_per_gib", sum_ns);
-    weft_json_end_object(writer);
+    weft_answer_real(out, "ns_per_gib", sum_ns);
+    weft_answer_close(out);
 }
 
-void weft_explain_price_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
-                             struct weft_json_writer *writer)
+void weft_explain_price(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                        struct weft_answer *out)
 {
-    int64_t block_bytes = weft_explain_stair_bytes(plan, weft_explain_dearest(plan));
-    put_prices(plan, writer);
-    weft_json_key(writer, "stairs");
-    weft_json_begin_array(writer);
-    for (int i = 0; i < WEFT_STAIRS && block_bytes > 0; i++) {
-        weft_json_begin_object(writer);
-        weft_json_put_integer(writer, "rows_within_bytes",
-                              plan->prediction.peak_bytes + (i - 1) * block_bytes);
-        weft_json_key(writer, "step_ns");
-        if (step_ns[i] < 0)
-            weft_json_add_null(writer);
-        else
-            weft_json_add_integer(writer, step_ns[i]);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
+    put_prices(plan, out);
+    add_stairs(plan, step_ns, out);
+    weft_explain_blocks(plan, out);
+    say_price(plan, out);
 }

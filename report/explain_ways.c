@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "problem/names.h"
 #include "report/explain.h"
-#include "report/table.h"
 
 struct price {
     int64_t freed_bytes, added_ns; /* next to the plan's strategy; may be negative */
@@ -99,99 +98,93 @@ static const char *show_change(int64_t change, bool is_time, char out[WEFT_UNITS
     return change == 0 ? "0" : out;
 }
 
-static void add_strategies(const struct weft_plan *plan, int32_t slot, int32_t first, int32_t last,
-                           struct weft_table *table)
+enum { DECISION, STRATEGY, CHOSEN, FREED, ADDED, RATE, N_COLUMNS };
+
+/* Adds a row for each strategy of a decision. Text has `names` for the decision; NULL: text has
+ * none of the rows. */
+static void add_strategies(const struct weft_plan *plan, int32_t slot, int32_t d, const char *names,
+                           struct weft_rows *rows)
 {
-    const struct weft_problem_decision *decision = &plan->problem->decisions[first];
-    struct weft_text names;
-    weft_text_init(&names);
-    if (decision->is_of_layer) weft_text_add(&names, WEFT_SAVED_PREFIX);
-    weft_problem_show_names(plan->problem, first, last, &names);
+    const struct weft_problem_decision *decision = &plan->problem->decisions[d];
     for (int32_t k = 0; k < decision->n_strategies; k++) {
-        const struct price price = price_strategy(plan, slot, first, k);
-        const bool chosen = k == plan->strategies[first];
+        const struct price price = price_strategy(plan, slot, d, k);
+        const bool chosen = k == plan->strategies[d];
         char text[WEFT_UNITS_TEXT_BYTES + 1];
-        weft_table_cell(table, "%s", k == 0 ? weft_text_chars(&names) : "");
-        weft_table_cell(table, "%s%s", decision->strategies[k].name, chosen ? " *" : "");
-        weft_table_cell(table, "%s", chosen ? "-" : show_change(price.freed_bytes, false, text));
-        weft_table_cell(table, "%s", chosen ? "-" : show_change(price.added_ns, true, text));
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, DECISION, decision->name);
+        weft_rows_word(rows, STRATEGY, decision->strategies[k].name);
+        weft_rows_integer(rows, CHOSEN, chosen);
+        weft_rows_integer(rows, FREED, price.freed_bytes);
+        weft_rows_integer(rows, ADDED, price.added_ns);
+        if (names == NULL) {
+            weft_rows_hide(rows);
+            continue;
+        }
+        weft_rows_show(rows, DECISION, WEFT_PAINT_NONE, "%s", k == 0 ? names : "");
+        weft_rows_show(rows, STRATEGY, WEFT_PAINT_NONE, "%s%s", decision->strategies[k].name,
+                       chosen ? " *" : "");
+        weft_rows_show(rows, FREED, WEFT_PAINT_NONE, "%s",
+                       chosen ? "-" : show_change(price.freed_bytes, false, text));
+        weft_rows_show(rows, ADDED, WEFT_PAINT_NONE, "%s",
+                       chosen ? "-" : show_change(price.added_ns, true, text));
         if (price.freed_bytes > 0 && price.added_ns > 0)
-            weft_table_cell(
-                table, "%s",
-                weft_units_show_bytes(
-                    (int64_t)((double)price.freed_bytes * 1e6 / (double)price.added_ns), text));
-        else
-            weft_table_cell(table, "-");
+            weft_rows_integer(rows, RATE,
+                              (int64_t)((double)price.freed_bytes * 1e6 / (double)price.added_ns));
     }
-    weft_text_finish(&names);
 }
 
-static void say_next(const struct weft_plan *plan, int32_t slot, bool less, struct weft_text *out)
+static void say_next(const struct weft_plan *plan, int32_t slot, bool less, struct weft_answer *out)
 {
     const struct exchange next = find_next(plan, slot, less);
     char name[WEFT_NAMES_BYTES], bytes[WEFT_UNITS_TEXT_BYTES + 1], ns[WEFT_UNITS_TEXT_BYTES + 1];
     if (next.decision < 0) return;
-    weft_text_addf(out, "  next with %s memory: %s %s, which frees %s for %s\n",
-                   less ? "less" : "more",
-                   weft_problem_show_name(plan->problem, next.decision, name),
-                   plan->problem->decisions[next.decision].strategies[next.strategy].name,
-                   show_change(next.price.freed_bytes, false, bytes),
-                   show_change(next.price.added_ns, true, ns));
+    weft_answer_say(out, NULL, "  next with %s memory: %s %s, which frees %s for %s\n",
+                    less ? "less" : "more",
+                    weft_problem_show_name(plan->problem, next.decision, name),
+                    plan->problem->decisions[next.decision].strategies[next.strategy].name,
+                    show_change(next.price.freed_bytes, false, bytes),
+                    show_change(next.price.added_ns, true, ns));
 }
 
-void weft_explain_ways(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
+void weft_explain_ways(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out)
 {
-    static const char *const head[] = {"decision", "strategy", "frees", "adds", "a ms frees"};
-    const int32_t slot = weft_explain_dearest(plan), n = plan->problem->n_decisions;
-    struct weft_table table;
+    static const struct weft_column columns[N_COLUMNS] = {
+        [DECISION] = {"decision", "decision", 'l', WEFT_FIGURE_WORD, 0},
+        [STRATEGY] = {"strategy", "strategy", 'l', WEFT_FIGURE_WORD, 0},
+        [CHOSEN] = {"chosen", NULL, 'l', WEFT_FIGURE_BOOL, 0},
+        [FREED] = {"freed_bytes", "frees", 'r', WEFT_FIGURE_BYTES, 0},
+        [ADDED] = {"added_ns", "adds", 'r', WEFT_FIGURE_NS, 0},
+        [RATE] = {NULL, "a ms frees", 'r', WEFT_FIGURE_BYTES, 0}};
+    const struct weft_problem *problem = plan->problem;
+    const int32_t slot = weft_explain_dearest(plan), n = problem->n_decisions;
+    struct weft_rows *rows = weft_answer_table(out, "strategies", columns, N_COLUMNS);
     int32_t n_rows = 0, n_hidden = 0;
-    weft_table_init(&table, "llrrr");
-    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
-        weft_table_cell(&table, "%s", head[i]);
+    if (rows != NULL) rows->is_flat = true;
+    weft_rows_title(rows,
+                    "the price of each strategy: bytes in slot %s, time of compute and lanes "
+                    "without overlap",
+                    problem->slot_names[slot]);
     for (int32_t first = 0, last; first < n; first = last + 1) {
-        const int32_t n_strategies = plan->problem->decisions[first].n_strategies;
+        const int32_t n_strategies = problem->decisions[first].n_strategies;
+        struct weft_text names;
         last = first;
         while (last + 1 < n && same_prices(plan, slot, first, last + 1))
             last++;
         if (n_strategies < 2) continue;
-        if (n_rows + n_strategies > most_rows && n_rows > 0)
-            n_hidden += n_strategies;
-        else
-            add_strategies(plan, slot, first, last, &table);
+        const bool hidden = n_rows + n_strategies > most_rows && n_rows > 0;
+        weft_text_init(&names);
+        if (problem->decisions[first].is_of_layer) weft_text_add(&names, WEFT_SAVED_PREFIX);
+        weft_problem_show_names(problem, first, last, &names);
+        for (int32_t d = first; d <= last; d++)
+            add_strategies(plan, slot, d, d > first || hidden ? NULL : weft_text_chars(&names),
+                           rows);
+        weft_text_finish(&names);
+        n_hidden += hidden ? n_strategies : 0;
         n_rows += n_strategies;
     }
-    if (n_rows > 0) {
-        weft_text_addf(out,
-                       "the price of each strategy: bytes in slot %s, time of compute and lanes "
-                       "without overlap\n",
-                       plan->problem->slot_names[slot]);
-        weft_table_render(&table, 2, out);
-        if (n_hidden > 0) weft_text_addf(out, "  %d more, --all\n", n_hidden);
-        say_next(plan, slot, true, out);
-        say_next(plan, slot, false, out);
-        weft_text_add(out, "\n");
-    }
-    weft_table_finish(&table);
-}
-
-void weft_explain_ways_json(const struct weft_plan *plan, struct weft_json_writer *writer)
-{
-    const int32_t slot = weft_explain_dearest(plan);
-    weft_json_key(writer, "strategies");
-    weft_json_begin_array(writer);
-    for (int32_t d = 0; d < plan->problem->n_decisions; d++) {
-        const struct weft_problem_decision *decision = &plan->problem->decisions[d];
-        for (int32_t k = 0; k < decision->n_strategies && decision->n_strategies > 1; k++) {
-            const struct price price = price_strategy(plan, slot, d, k);
-            weft_json_begin_object(writer);
-            weft_json_flat(writer);
-            weft_json_put_string(writer, "decision", decision->name);
-            weft_json_put_string(writer, "strategy", decision->strategies[k].name);
-            weft_json_put_bool(writer, "chosen", k == plan->strategies[d]);
-            weft_json_put_integer(writer, "freed_bytes", price.freed_bytes);
-            weft_json_put_integer(writer, "added_ns", price.added_ns);
-            weft_json_end_object(writer);
-        }
-    }
-    weft_json_end_array(writer);
+    weft_rows_more(rows, n_hidden);
+    if (n_rows == 0) return;
+    say_next(plan, slot, true, out);
+    say_next(plan, slot, false, out);
+    weft_answer_say(out, NULL, "\n");
 }

@@ -2,9 +2,8 @@
 #ifndef WEFT_REPORT_JITTER_H
 #define WEFT_REPORT_JITTER_H
 
-#include "base/json/json.h"
-#include "base/text.h"
 #include "program/jitter.h"
+#include "report/answer.h"
 
 /* A simulation and its result. */
 struct weft_jitter_report {
@@ -13,12 +12,8 @@ struct weft_jitter_report {
     struct weft_jitter_steps steps;
 };
 
-/* Writes two lines to a plan's report. The plan must be predicted. */
+/* Adds two lines to a plan's report, and the figures as "jitter". The plan must be predicted. */
 void weft_report_jitter(const struct weft_plan *plan, const struct weft_jitter_report *report,
-                        struct weft_text *out);
-
-/* Writes the same figures as the key "jitter" of an open object. */
-void weft_report_jitter_json(const struct weft_jitter_report *report,
-                             struct weft_json_writer *writer);
+                        struct weft_answer *out);
 
 #endif

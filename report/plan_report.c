@@ -8,7 +8,6 @@
 #include "problem/target.h"
 #include "program/mappings.h"
 #include "report/away.h"
-#include "report/table.h"
 
 static double percent_of(int64_t part, int64_t whole)
 {
@@ -57,56 +56,32 @@ static bool slot_rows(const struct weft_plan *plan, int32_t slot, int64_t out[WE
     return true;
 }
 
-void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_text *out)
+void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_answer *out)
 {
-    int64_t bytes[WEFT_CATEGORY_COUNT];
+    static const struct weft_column columns[] = {{NULL, "", 'l', WEFT_FIGURE_WORD, 0},
+                                                 {NULL, "", 'r', WEFT_FIGURE_BYTES, 0}};
+    int64_t bytes[WEFT_CATEGORY_COUNT], sum = 0;
     if (!slot_rows(plan, slot, bytes)) {
         out->failed = true;
         return;
     }
-    struct weft_table table;
-    char shown[WEFT_UNITS_TEXT_BYTES];
-    int64_t sum = 0;
-    weft_text_addf(out, "  %s %s\n",
-                   slot == plan->prediction.peak_slot ? "memory at the peak, slot"
-                                                      : "memory in slot",
-                   plan->problem->slot_names[slot]);
-    weft_table_init(&table, "lr");
+    struct weft_rows *rows = weft_answer_table(out, NULL, columns, 2);
+    weft_rows_title(rows, "  memory %s slot %s",
+                    slot == plan->prediction.peak_slot ? "at the peak," : "in",
+                    plan->problem->slot_names[slot]);
     for (int i = 0; i < WEFT_CATEGORY_COUNT; i++) {
         if (i == WEFT_CATEGORY_STAGING && bytes[i] == 0) continue;
-        weft_table_cell(&table, "%s", weft_category_text((enum weft_category)i));
-        weft_table_cell(&table, "%s", weft_units_show_bytes(bytes[i], shown));
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, 0, weft_category_text((enum weft_category)i));
+        weft_rows_integer(rows, 1, bytes[i]);
         sum += bytes[i];
     }
-    weft_table_cell(&table, "in all");
-    weft_table_cell(&table, "%s", weft_units_show_bytes(sum, shown));
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
+    weft_rows_begin(rows, NULL);
+    weft_rows_word(rows, 0, "in all");
+    weft_rows_integer(rows, 1, sum);
 }
 
-/* Breaks a list after its commas into lines of the report's width. */
-static void add_wrapped(struct weft_text *out, const char *list, size_t indent)
-{
-    const size_t width = out->columns > 0 ? (size_t)out->columns : SIZE_MAX;
-    size_t column = indent;
-    for (;;) {
-        const char *end = strstr(list, ", ");
-        size_t word = end ? (size_t)(end - list) + 1 : strlen(list);
-        if (column > indent && column + 1 + word > width) {
-            weft_text_addf(out, "\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            weft_text_add(out, " ");
-            column++;
-        }
-        weft_text_append(out, list, word);
-        column += word;
-        if (!end) return;
-        list = end + 2;
-    }
-}
-
-static void report_limit(const struct weft_plan *plan, struct weft_text *out)
+static void report_limit(const struct weft_plan *plan, struct weft_answer *out)
 {
     char total[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES], peak[WEFT_UNITS_TEXT_BYTES];
     const struct weft_prediction *p = &plan->prediction;
@@ -115,22 +90,24 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
     bool limited = plan->problem->tiers[0].limit_bytes != INT64_MAX;
     weft_units_show_bytes(plan->problem->tiers[0].limit_bytes, limit);
     if (p->total_bytes == 0) {
-        weft_text_addf(out, "memory    largest row %s a rank, without pages; %s%s\n", peak,
-                       limited ? "limit " : "no limit given", limited ? limit : "");
+        weft_answer_say(out, NULL, "memory    largest row %s a rank, without pages; %s%s\n", peak,
+                        limited ? "limit " : "no limit given", limited ? limit : "");
         return;
     }
     if (!limited) {
-        weft_text_addf(out, "memory    %s a rank (largest row %s), no limit given\n", total, peak);
+        weft_answer_say(out, NULL, "memory    %s a rank (largest row %s), no limit given\n", total,
+                        peak);
         return;
     }
     char page[WEFT_UNITS_TEXT_BYTES];
     if (plan->pages.page_bytes == 0) {
-        weft_text_addf(out, "memory    %s a rank of %s, the largest row\n", total, limit);
+        weft_answer_say(out, NULL, "memory    %s a rank of %s, the largest row\n", total, limit);
         return;
     }
-    weft_text_addf(out, "memory    %s a rank of %s; largest row %s, pages of %s round up %.2f %%\n",
-                   total, limit, peak, weft_units_show_bytes(plan->pages.page_bytes, page),
-                   percent_of(p->total_bytes - p->peak_bytes, p->peak_bytes));
+    weft_answer_say(out, NULL,
+                    "memory    %s a rank of %s; largest row %s, pages of %s round up %.2f %%\n",
+                    total, limit, peak, weft_units_show_bytes(plan->pages.page_bytes, page),
+                    percent_of(p->total_bytes - p->peak_bytes, p->peak_bytes));
 }
 
 /* Bytes of a tier other than the device, and the bytes moved there in a step. */
@@ -172,71 +149,113 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     return use;
 }
 
-static void report_ring(const struct weft_plan *plan, struct weft_text *out)
+static void report_ring(const struct weft_plan *plan, struct weft_answer *out)
 {
     char bytes[WEFT_UNITS_TEXT_BYTES];
     const struct weft_hold *ring = weft_problem_ring(plan->problem);
     if (ring != NULL)
-        weft_text_addf(out, "%-9s through a ring of %s in the %s's memory, held throughout\n", "",
-                       weft_units_show_bytes(ring->bytes, bytes),
-                       plan->problem->tiers[ring->tier].name);
+        weft_answer_say(
+            out, NULL, "%-9s through a ring of %s in the %s's memory, held throughout\n", "",
+            weft_units_show_bytes(ring->bytes, bytes), plan->problem->tiers[ring->tier].name);
     /* State could have been on a disk, but stays elsewhere. */
     bool told = ring != NULL;
     for (int32_t i = 0; i < plan->n_others && !told; i++) {
         told = plan->others[i].ring_bytes > 0;
         if (told)
-            weft_text_addf(out, "%-9s no state is there, so no ring of %s is held\n", "disk",
-                           weft_units_show_bytes(plan->others[i].ring_bytes, bytes));
+            weft_answer_say(out, NULL, "%-9s no state is there, so no ring of %s is held\n", "disk",
+                            weft_units_show_bytes(plan->others[i].ring_bytes, bytes));
     }
 }
 
-static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
+/* A line of a tier. */
+static void say_tier(const struct weft_problem *problem, int32_t tier, const struct tier_use *use,
+                     struct weft_answer *out)
 {
     char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
     char read[WEFT_UNITS_TEXT_BYTES], written[WEFT_UNITS_TEXT_BYTES];
-    const struct weft_problem *problem = plan->problem;
     const int32_t n_units = weft_problem_n_units(problem);
+    weft_answer_say(out, NULL, "%-9s %s a rank of %s: state of %d of %d units",
+                    problem->tiers[tier].name, weft_units_show_bytes(use->peak_bytes, held),
+                    weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use->n_units,
+                    n_units);
+    if (use->n_updated == 0 || use->read_bytes > 0)
+        weft_answer_say(out, NULL, "; a step reads %s of it and writes %s",
+                        weft_units_show_bytes(use->read_bytes, read),
+                        weft_units_show_bytes(use->written_bytes, written));
+    weft_answer_say(out, NULL, "\n");
+    if (use->n_updated > 0)
+        weft_answer_say(out, NULL,
+                        "          %d of them are updated there: a step copies %s of gradients "
+                        "down and %s of parameters up\n",
+                        use->n_updated, weft_units_show_bytes(use->gradient_bytes, written),
+                        weft_units_show_bytes(use->parameter_bytes, read));
+    if (use->n_fetched > 0)
+        weft_answer_say(out, NULL,
+                        "          parameters of %d units; a step copies %s of them down and %s "
+                        "up\n",
+                        use->n_fetched, weft_units_show_bytes(use->shard_bytes, written),
+                        weft_units_show_bytes(use->fetched_bytes, read));
+    if (problem->tiers[tier].kind == WEFT_HOME_HOST && n_units < problem->n_decisions)
+        weft_answer_say(
+            out, NULL,
+            "          what %d of %d layers saved; a step copies %s of it down, and up\n",
+            use->n_layers, problem->n_decisions - n_units,
+            weft_units_show_bytes(use->saved_bytes, read));
+}
+
+enum { TIER, TIER_PEAK, TIER_LIMIT, TIER_UNITS, TIER_READ, TIER_WRITTEN };
+enum { TIER_UPDATED = TIER_WRITTEN + 1, TIER_DOWN, TIER_UP, TIER_LAYERS, TIER_SAVED, TIER_COLUMNS };
+
+static void report_tiers(const struct weft_plan *plan, struct weft_answer *out)
+{
+    static const struct weft_column columns[TIER_COLUMNS] = {
+        [TIER] = {"name", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        [TIER_PEAK] = {"peak_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [TIER_LIMIT] = {"limit_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [TIER_UNITS] = {"units", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        [TIER_READ] = {"read_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [TIER_WRITTEN] = {"written_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [TIER_UPDATED] = {"updated_units", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        [TIER_DOWN] = {"gradient_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [TIER_UP] = {"parameter_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [TIER_LAYERS] = {"layers", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        [TIER_SAVED] = {"saved_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    };
+    const struct weft_problem *problem = plan->problem;
+    struct weft_rows *rows =
+        problem->n_tiers > 1 ? weft_answer_table(out, "tiers", columns, TIER_COLUMNS) : NULL;
     for (int32_t tier = 1; tier < problem->n_tiers; tier++) {
         const struct tier_use use = use_of_tier(plan, tier);
-        weft_text_addf(out, "%-9s %s a rank of %s: state of %d of %d units",
-                       problem->tiers[tier].name, weft_units_show_bytes(use.peak_bytes, held),
-                       weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use.n_units,
-                       n_units);
-        if (use.n_updated == 0 || use.read_bytes > 0)
-            weft_text_addf(out, "; a step reads %s of it and writes %s",
-                           weft_units_show_bytes(use.read_bytes, read),
-                           weft_units_show_bytes(use.written_bytes, written));
-        weft_text_add(out, "\n");
-        if (use.n_updated > 0)
-            weft_text_addf(out,
-                           "          %d of them are updated there: a step copies %s of gradients "
-                           "down and %s of parameters up\n",
-                           use.n_updated, weft_units_show_bytes(use.gradient_bytes, written),
-                           weft_units_show_bytes(use.parameter_bytes, read));
-        if (use.n_fetched > 0)
-            weft_text_addf(out,
-                           "          parameters of %d units; a step copies %s of them down and %s "
-                           "up\n",
-                           use.n_fetched, weft_units_show_bytes(use.shard_bytes, written),
-                           weft_units_show_bytes(use.fetched_bytes, read));
-        if (problem->tiers[tier].kind == WEFT_HOME_HOST && n_units < problem->n_decisions)
-            weft_text_addf(
-                out, "          what %d of %d layers saved; a step copies %s of it down, and up\n",
-                use.n_layers, problem->n_decisions - n_units,
-                weft_units_show_bytes(use.saved_bytes, read));
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, TIER, problem->tiers[tier].name);
+        weft_rows_integer(rows, TIER_PEAK, use.peak_bytes);
+        weft_rows_integer(rows, TIER_LIMIT, problem->tiers[tier].limit_bytes);
+        weft_rows_integer(rows, TIER_UNITS, use.n_units);
+        weft_rows_integer(rows, TIER_READ, use.read_bytes);
+        weft_rows_integer(rows, TIER_WRITTEN, use.written_bytes);
+        if (use.n_updated > 0) {
+            weft_rows_integer(rows, TIER_UPDATED, use.n_updated);
+            weft_rows_integer(rows, TIER_DOWN, use.gradient_bytes);
+            weft_rows_integer(rows, TIER_UP, use.parameter_bytes);
+        }
+        if (use.n_layers > 0) {
+            weft_rows_integer(rows, TIER_LAYERS, use.n_layers);
+            weft_rows_integer(rows, TIER_SAVED, use.saved_bytes);
+        }
+        say_tier(problem, tier, &use, out);
     }
     report_ring(plan, out);
 }
 
-void weft_report_mappings(const struct weft_program *program, struct weft_text *out)
+void weft_report_mappings(const struct weft_program *program, struct weft_answer *out)
 {
     struct weft_mappings count;
     struct weft_error unsaid = {0};
     if (weft_program_count_mappings(program, program->paging, 1, &count, &unsaid) != WEFT_OK)
         return;
-    weft_text_addf(out,
-                   "mappings  %lld of a rank's arena, and %lld of each other's on its machine\n",
-                   (long long)count.own, (long long)count.of_peer);
+    weft_answer_say(out, NULL,
+                    "mappings  %lld of a rank's arena, and %lld of each other's on its machine\n",
+                    (long long)count.own, (long long)count.of_peer);
 }
 
 /* Base memory comes from the config or the profile. Without either the limit binds the arena
@@ -248,19 +267,15 @@ static bool counts_base(const struct weft_problem *problem)
     return false;
 }
 
-/* A function's list after a head of ten columns; no line if the list is empty. */
+/* A function's list with its head. */
 static void report_list(const struct weft_plan *plan, const char *head,
-                        void list_function(const struct weft_plan *plan, struct weft_text *out),
-                        struct weft_text *out)
+                        void list_function(const struct weft_plan *plan, struct weft_text *list),
+                        struct weft_answer *out)
 {
     struct weft_text list;
     weft_text_init(&list);
     list_function(plan, &list);
-    if (list.length > 0) {
-        weft_text_addf(out, "%-10s", head);
-        add_wrapped(out, weft_text_chars(&list), 10);
-        weft_text_add(out, "\n");
-    }
+    weft_answer_list(out, head, weft_text_chars(&list));
     if (!weft_text_ok(&list)) out->failed = true;
     weft_text_finish(&list);
 }
@@ -272,38 +287,40 @@ static int64_t samples_of_step(const struct weft_problem *problem)
 }
 
 /* The split of the batch, if the planner chose it. */
-static void report_split(const struct weft_plan *plan, struct weft_text *out)
+static void report_split(const struct weft_plan *plan, struct weft_answer *out)
 {
     const struct weft_problem *problem = plan->problem;
     const int32_t n_micro = problem->period.n_micro;
     if (problem->micro_batch == 0) return;
-    weft_text_addf(out, "batch     %lld samples a step, by rank in %d micro-step%s of %lld\n",
-                   (long long)samples_of_step(problem), n_micro, n_micro == 1 ? "" : "s",
-                   (long long)problem->micro_batch);
+    weft_answer_say(out, NULL,
+                    "batch     %lld samples a step, by rank in %d micro-step%s of %lld\n",
+                    (long long)samples_of_step(problem), n_micro, n_micro == 1 ? "" : "s",
+                    (long long)problem->micro_batch);
 }
 
 /* Nothing in the usual case: one micro-step with all updates before it. */
-static void report_period(const struct weft_plan *plan, struct weft_text *out)
+static void report_period(const struct weft_plan *plan, struct weft_answer *out)
 {
     const struct weft_period_rule *rule = &plan->problem->period;
     const bool ahead = rule->update_ahead > 0 && !rule->delayed;
     if (rule->n_micro == 1 && !ahead && !rule->delayed) return;
-    weft_text_add(out, "period    ");
-    if (rule->n_micro > 1) weft_text_addf(out, "%d micro-steps, gradients reduced ", rule->n_micro);
+    weft_answer_say(out, NULL, "period    ");
+    if (rule->n_micro > 1)
+        weft_answer_say(out, NULL, "%d micro-steps, gradients reduced ", rule->n_micro);
     if (rule->n_micro > 1 && rule->group > 1 && rule->group < rule->n_micro)
-        weft_text_addf(out, "every %d micro-steps", rule->group);
+        weft_answer_say(out, NULL, "every %d micro-steps", rule->group);
     else if (rule->n_micro > 1)
-        weft_text_add(out, rule->group == 1 ? "every micro-step" : "once a step");
+        weft_answer_say(out, NULL, rule->group == 1 ? "every micro-step" : "once a step");
     if (rule->idle > 0)
-        weft_text_addf(out, "; %d rank%s no group in the last round", rule->idle,
-                       rule->idle == 1 ? " has" : "s have");
-    if (rule->n_micro > 1 && (ahead || rule->delayed)) weft_text_add(out, "; ");
-    if (rule->delayed) weft_text_add(out, "updates delayed by a step");
+        weft_answer_say(out, NULL, "; %d rank%s no group in the last round", rule->idle,
+                        rule->idle == 1 ? " has" : "s have");
+    if (rule->n_micro > 1 && (ahead || rule->delayed)) weft_answer_say(out, NULL, "; ");
+    if (rule->delayed) weft_answer_say(out, NULL, "updates delayed by a step");
     if (ahead)
-        weft_text_addf(out, "%sunits updated %d layer%s before their first use",
-                       rule->rotated ? "without clipping, " : "", rule->update_ahead,
-                       rule->update_ahead == 1 ? "" : "s");
-    weft_text_add(out, "\n");
+        weft_answer_say(out, NULL, "%sunits updated %d layer%s before their first use",
+                        rule->rotated ? "without clipping, " : "", rule->update_ahead,
+                        rule->update_ahead == 1 ? "" : "s");
+    weft_answer_say(out, NULL, "\n");
 }
 
 static bool leaves_offload_open(const struct weft_plan *plan)
@@ -331,43 +348,44 @@ static bool leaves_scale_open(const struct weft_plan *plan)
 }
 
 /* The plan's own period may have no gap while another period has one. */
-static void report_least_bound(const struct weft_plan *plan, struct weft_text *out)
+static void report_least_bound(const struct weft_plan *plan, struct weft_answer *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
     int64_t least_ns = weft_plan_least_bound_ns(plan);
-    weft_text_addf(out, "          of the %d periods planned (%s%s%s%s), none faster than %s",
-                   plan->n_others + 1, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
-                   choices_of_periods(plan), leaves_scale_open(plan) ? ", block_scale" : "",
-                   leaves_offload_open(plan) ? ", plan.offload" : "",
-                   weft_units_show_ns(least_ns, bound));
+    weft_answer_say(
+        out, NULL, "          of the %d periods planned (%s%s%s%s), none faster than %s",
+        plan->n_others + 1, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
+        choices_of_periods(plan), leaves_scale_open(plan) ? ", block_scale" : "",
+        leaves_offload_open(plan) ? ", plan.offload" : "", weft_units_show_ns(least_ns, bound));
     if (least_ns > 0 && least_ns < plan->bound_ns)
-        weft_text_addf(out, ": gap %.3f %%",
-                       100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);
-    weft_text_add(out, "\n");
+        weft_answer_say(out, NULL, ": gap %.3f %%",
+                        100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);
+    weft_answer_say(out, NULL, "\n");
 }
 
 /* The plan's step next to that of Weft's own plans. These hold other buffers, so they may be slower
  * at one limit, or none may fit. */
-static void report_cost(const struct weft_plan *plan, struct weft_text *out)
+static void report_cost(const struct weft_plan *plan, struct weft_answer *out)
 {
     char ns[WEFT_UNITS_TEXT_BYTES];
     const int64_t step_ns = plan->prediction.step_ns;
     if (plan->free_never_fits)
-        weft_text_add(out,
-                      "free      no plan of Weft's own fits the limit: it holds other buffers\n");
+        weft_answer_say(out, NULL,
+                        "free      no plan of Weft's own fits the limit: it holds other buffers\n");
     if (plan->free_step_ns > 0)
-        weft_text_addf(out,
-                       "free      %s by Weft's own plan within the limit: the target %s %.2f %%\n",
-                       weft_units_show_ns(plan->free_step_ns, ns),
-                       step_ns < plan->free_step_ns ? "saves" : "costs",
-                       percent_of(llabs(step_ns - plan->free_step_ns), plan->free_step_ns));
+        weft_answer_say(out, NULL,
+                        "free      %s by Weft's own plan within the limit: the target %s %.2f %%\n",
+                        weft_units_show_ns(plan->free_step_ns, ns),
+                        step_ns < plan->free_step_ns ? "saves" : "costs",
+                        percent_of(llabs(step_ns - plan->free_step_ns), plan->free_step_ns));
     if (plan->free_bound_ns > 0 && plan->free_bound_ns <= step_ns)
-        weft_text_addf(out, "          none is faster than %s by rows: it costs at most %.2f %%\n",
-                       weft_units_show_ns(plan->free_bound_ns, ns),
-                       percent_of(step_ns - plan->free_bound_ns, plan->free_bound_ns));
+        weft_answer_say(out, NULL,
+                        "          none is faster than %s by rows: it costs at most %.2f %%\n",
+                        weft_units_show_ns(plan->free_bound_ns, ns),
+                        percent_of(step_ns - plan->free_bound_ns, plan->free_bound_ns));
     if (plan->free_bound_ns > step_ns)
-        weft_text_addf(out, "          none is faster than %s by rows\n",
-                       weft_units_show_ns(plan->free_bound_ns, ns));
+        weft_answer_say(out, NULL, "          none is faster than %s by rows\n",
+                        weft_units_show_ns(plan->free_bound_ns, ns));
 }
 
 /* An average over nodes: its time, the bytes that a rank sends for it, and the mean time of a step
@@ -388,215 +406,181 @@ static struct average average_of(const struct weft_plan *plan)
     return sum;
 }
 
-static void report_average(const struct weft_plan *plan, struct weft_text *out)
+static void report_average(const struct weft_plan *plan, struct weft_answer *out)
 {
     char average[WEFT_UNITS_TEXT_BYTES], bytes[WEFT_UNITS_TEXT_BYTES];
     char with[WEFT_UNITS_TEXT_BYTES], mean[WEFT_UNITS_TEXT_BYTES];
     const struct average of = average_of(plan);
     const long long every = (long long)plan->problem->period.every;
     if (every == 0) return;
-    weft_text_addf(out,
-                   "across    nodes step on their own; an average every %lld steps takes %s, in "
-                   "which a rank sends %s to other nodes: %s for a step with it, %s on average\n",
-                   every, weft_units_show_ns(of.ns, average),
-                   weft_units_show_bytes(of.bytes, bytes),
-                   weft_units_show_ns(plan->prediction.step_ns + of.ns, with),
-                   weft_units_show_ns(of.mean_ns, mean));
+    weft_answer_say(out, NULL,
+                    "across    nodes step on their own; an average every %lld steps takes %s, in "
+                    "which a rank sends %s to other nodes: %s for a step with it, %s on average\n",
+                    every, weft_units_show_ns(of.ns, average),
+                    weft_units_show_bytes(of.bytes, bytes),
+                    weft_units_show_ns(plan->prediction.step_ns + of.ns, with),
+                    weft_units_show_ns(of.mean_ns, mean));
 }
 
-static void report_maker(const struct weft_plan *plan, struct weft_text *out)
+static void report_maker(const struct weft_plan *plan, struct weft_answer *out)
 {
-    weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
-                   (long long)plan->problem->ranks, plan->problem->profile_source);
+    weft_answer_say(out, NULL, "plan      by %s, %lld ranks, times %s\n", plan->planner,
+                    (long long)plan->problem->ranks, plan->problem->profile_source);
 }
 
-void weft_report_plan_briefly(const struct weft_plan *plan, struct weft_text *out)
-{
-    char step[WEFT_UNITS_TEXT_BYTES];
-    report_maker(plan, out);
-    weft_text_addf(out, "step      %s predicted",
-                   weft_units_show_ns(plan->prediction.step_ns, step));
-    if (plan->bound_ns > 0) weft_text_addf(out, ", gap %.3f %%", 100.0 * weft_plan_gap(plan));
-    weft_text_add(out, "\n");
-    report_limit(plan, out);
-}
-
-void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
-{
-    char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
-    const struct weft_prediction *p = &plan->prediction;
-    report_maker(plan, out);
-    const struct weft_target *target = weft_problem_target(plan->problem);
-    if (target->is_foreign)
-        weft_text_addf(out, "for       %s, which runs it; memory is as it holds it\n",
-                       target->title);
-    report_split(plan, out);
-    report_period(plan, out);
-    report_list(plan, "policies", weft_report_policies, out);
-    report_list(plan, "saved", report_saved, out);
-    weft_text_addf(out, "step      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
-                   weft_units_show_ns(p->compute_ns, b));
-    const bool away = plan->problem->n_tiers > 1;
-    weft_text_addf(out,
-                   away ? "communication %s, %s waited for it or another tier"
-                        : "communication %s, of which %s exposed",
-                   weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));
-    if (p->slowdown_ns > 0)
-        weft_text_addf(out, "; it slows compute by %s", weft_units_show_ns(p->slowdown_ns, a));
-    weft_text_add(out, "\n");
-    report_average(plan, out);
-    if (plan->bound_ns > 0)
-        weft_text_addf(out, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
-                       weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
-                       100.0 * weft_plan_gap(plan));
-    if (plan->paged_bound_ns > 0)
-        weft_text_addf(out, "          in pages of %s, none is faster than %s: gap %.3f %%\n",
-                       weft_units_show_bytes(plan->pages.page_bytes, a),
-                       weft_units_show_ns(plan->paged_bound_ns, b),
-                       100.0 * weft_plan_paged_gap(plan));
-    if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
-    if (target->is_foreign) report_cost(plan, out);
-    if (plan->solver_stop && plan->solver_stop[0])
-        weft_text_addf(out, "solver    %s\n", plan->solver_stop);
-    report_limit(plan, out);
-    report_tiers(plan, out);
-    weft_report_lanes(plan, out);
-    if (!counts_base(plan->problem))
-        weft_text_add(out, "          nothing outside the arena is counted: give cluster.base, or "
-                           "a profile\n");
-    weft_report_memory(plan, p->peak_slot, out);
-}
-
-static void put_memory(const struct weft_plan *plan, struct weft_json_writer *writer)
+static void put_memory(const struct weft_plan *plan, struct weft_answer *out)
 {
     int64_t bytes[WEFT_CATEGORY_COUNT];
     if (!slot_rows(plan, plan->prediction.peak_slot, bytes)) {
-        writer->text->failed = true;
+        out->failed = true;
         return;
     }
-    weft_json_key(writer, "peak_memory_bytes");
-    weft_json_begin_object(writer);
+    weft_answer_open(out, "peak_memory_bytes");
     for (int i = 0; i < WEFT_CATEGORY_COUNT; i++)
-        weft_json_put_integer(writer, weft_category_key((enum weft_category)i), bytes[i]);
-    weft_json_end_object(writer);
-}
-
-static void put_tiers(const struct weft_plan *plan, struct weft_json_writer *writer)
-{
-    if (plan->problem->n_tiers == 1) return;
-    weft_json_key(writer, "tiers");
-    weft_json_begin_array(writer);
-    for (int32_t tier = 1; tier < plan->problem->n_tiers; tier++) {
-        const struct tier_use use = use_of_tier(plan, tier);
-        weft_json_begin_object(writer);
-        weft_json_put_string(writer, "name", plan->problem->tiers[tier].name);
-        weft_json_put_integer(writer, "peak_bytes", use.peak_bytes);
-        weft_json_put_integer(writer, "limit_bytes", plan->problem->tiers[tier].limit_bytes);
-        weft_json_put_integer(writer, "units", use.n_units);
-        weft_json_put_integer(writer, "read_bytes", use.read_bytes);
-        weft_json_put_integer(writer, "written_bytes", use.written_bytes);
-        if (use.n_updated > 0) {
-            weft_json_put_integer(writer, "updated_units", use.n_updated);
-            weft_json_put_integer(writer, "gradient_bytes", use.gradient_bytes);
-            weft_json_put_integer(writer, "parameter_bytes", use.parameter_bytes);
-        }
-        if (use.n_layers > 0) {
-            weft_json_put_integer(writer, "layers", use.n_layers);
-            weft_json_put_integer(writer, "saved_bytes", use.saved_bytes);
-        }
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
+        weft_answer_integer(out, weft_category_key((enum weft_category)i), bytes[i]);
+    weft_answer_close(out);
 }
 
 /* Locations of saved activations by layer; nothing if the plan decides none. */
-static void put_saved(const struct weft_plan *plan, struct weft_json_writer *writer)
+static void put_saved(const struct weft_plan *plan, struct weft_answer *out)
 {
     const struct weft_problem *problem = plan->problem;
     int32_t d = weft_problem_n_units(problem);
     if (d == problem->n_decisions) return;
-    weft_json_key(writer, "saved");
-    weft_json_begin_object(writer);
+    weft_answer_open(out, "saved");
     for (; d < problem->n_decisions; d++)
-        weft_json_put_string(writer, problem->decisions[d].name + sizeof WEFT_SAVED_PREFIX - 1,
-                             weft_plan_chosen(plan, d)->name);
-    weft_json_end_object(writer);
+        weft_answer_word(out, problem->decisions[d].name + sizeof WEFT_SAVED_PREFIX - 1,
+                         weft_plan_chosen(plan, d)->name);
+    weft_answer_close(out);
 }
 
 /* Averages over nodes; nothing without them. */
-static void put_average(const struct weft_plan *plan, struct weft_json_writer *writer)
+static void put_average(const struct weft_plan *plan, struct weft_answer *out)
 {
     const struct average of = average_of(plan);
     if (plan->problem->period.every == 0) return;
-    weft_json_key(writer, "average");
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "every", plan->problem->period.every);
-    weft_json_put_integer(writer, "ns", of.ns);
-    weft_json_put_integer(writer, "sent_bytes", of.bytes);
-    weft_json_put_integer(writer, "mean_step_ns", of.mean_ns);
-    weft_json_end_object(writer);
+    weft_answer_open(out, "average");
+    weft_answer_integer(out, "every", plan->problem->period.every);
+    weft_answer_integer(out, "ns", of.ns);
+    weft_answer_integer(out, "sent_bytes", of.bytes);
+    weft_answer_integer(out, "mean_step_ns", of.mean_ns);
+    weft_answer_close(out);
 }
 
-static void put_bound(const struct weft_plan *plan, struct weft_json_writer *writer)
+static void put_bound(const struct weft_plan *plan, struct weft_answer *out)
 {
-    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
-    weft_json_put_string(writer, "bound_by", plan->bound_by ? plan->bound_by : "");
-    weft_json_put_integer(writer, "least_bound_ns", weft_plan_least_bound_ns(plan));
-    weft_json_put_number(writer, "gap", weft_plan_gap(plan));
+    weft_answer_integer(out, "bound_ns", plan->bound_ns);
+    weft_answer_word(out, "bound_by", plan->bound_by ? plan->bound_by : "");
+    weft_answer_integer(out, "least_bound_ns", weft_plan_least_bound_ns(plan));
+    weft_answer_real(out, "gap", weft_plan_gap(plan));
     if (plan->paged_bound_ns > 0) {
-        weft_json_put_integer(writer, "page_bytes", plan->pages.page_bytes);
-        weft_json_put_integer(writer, "paged_bound_ns", plan->paged_bound_ns);
-        weft_json_put_number(writer, "paged_gap", weft_plan_paged_gap(plan));
+        weft_answer_integer(out, "page_bytes", plan->pages.page_bytes);
+        weft_answer_integer(out, "paged_bound_ns", plan->paged_bound_ns);
+        weft_answer_real(out, "paged_gap", weft_plan_paged_gap(plan));
     }
-    if (plan->free_step_ns > 0) weft_json_put_integer(writer, "free_step_ns", plan->free_step_ns);
-    if (plan->free_bound_ns > 0)
-        weft_json_put_integer(writer, "free_bound_ns", plan->free_bound_ns);
-    if (plan->free_never_fits) weft_json_put_bool(writer, "free_fits", false);
-    weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
+    if (plan->free_step_ns > 0) weft_answer_integer(out, "free_step_ns", plan->free_step_ns);
+    if (plan->free_bound_ns > 0) weft_answer_integer(out, "free_bound_ns", plan->free_bound_ns);
+    if (plan->free_never_fits) weft_answer_bool(out, "free_fits", false);
+    weft_answer_word(out, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
 }
 
-void weft_report_plan_keys(const struct weft_plan *plan, struct weft_json_writer *writer)
+static void put_plan(const struct weft_plan *plan, struct weft_answer *out)
 {
     const struct weft_prediction *p = &plan->prediction;
-    weft_json_put_string(writer, "planner", plan->planner);
-    weft_json_put_string(writer, "for", weft_problem_target(plan->problem)->name);
-    weft_json_put_integer(writer, "ranks", plan->problem->ranks);
-    weft_json_put_string(writer, "times", plan->problem->profile_source);
+    weft_answer_word(out, "planner", plan->planner);
+    weft_answer_word(out, "for", weft_problem_target(plan->problem)->name);
+    weft_answer_integer(out, "ranks", plan->problem->ranks);
+    weft_answer_word(out, "times", plan->problem->profile_source);
     if (plan->problem->micro_batch > 0)
-        weft_json_put_integer(writer, "micro_batch", plan->problem->micro_batch);
-    weft_json_put_integer(writer, "micro_steps", plan->problem->period.n_micro);
-    weft_json_put_string(writer, "reduce",
-                         weft_cadence_name(weft_period_cadence(&plan->problem->period)));
-    weft_json_put_integer(writer, "update_ahead", plan->problem->period.update_ahead);
-    weft_json_put_integer(writer, "step_ns", p->step_ns);
-    if (plan->certificate.n_nodes > 0) put_bound(plan, writer);
-    weft_json_put_integer(writer, "compute_ns", p->compute_ns);
-    weft_json_put_integer(writer, "slowdown_ns", p->slowdown_ns);
-    weft_json_put_integer(writer, "communication_ns", p->channel_ns);
-    weft_json_put_integer(writer, "exposed_ns", p->exposed_ns);
-    put_average(plan, writer);
-    weft_json_put_integer(writer, "peak_bytes", p->peak_bytes);
-    weft_json_put_string(writer, "peak_slot", plan->problem->slot_names[p->peak_slot]);
-    weft_json_put_integer(writer, "arena_bytes", p->arena_bytes);
-    weft_json_put_integer(writer, "total_bytes", p->total_bytes);
+        weft_answer_integer(out, "micro_batch", plan->problem->micro_batch);
+    weft_answer_integer(out, "micro_steps", plan->problem->period.n_micro);
+    weft_answer_word(out, "reduce", weft_cadence_name(weft_period_cadence(&plan->problem->period)));
+    weft_answer_integer(out, "update_ahead", plan->problem->period.update_ahead);
+    weft_answer_integer(out, "step_ns", p->step_ns);
+    if (plan->certificate.n_nodes > 0) put_bound(plan, out);
+    weft_answer_integer(out, "compute_ns", p->compute_ns);
+    weft_answer_integer(out, "slowdown_ns", p->slowdown_ns);
+    weft_answer_integer(out, "communication_ns", p->channel_ns);
+    weft_answer_integer(out, "exposed_ns", p->exposed_ns);
+    put_average(plan, out);
+    weft_answer_integer(out, "peak_bytes", p->peak_bytes);
+    weft_answer_word(out, "peak_slot", plan->problem->slot_names[p->peak_slot]);
+    weft_answer_integer(out, "arena_bytes", p->arena_bytes);
+    weft_answer_integer(out, "total_bytes", p->total_bytes);
     if (plan->problem->tiers[0].limit_bytes != INT64_MAX)
-        weft_json_put_integer(writer, "memory_limit_bytes", plan->problem->tiers[0].limit_bytes);
-    put_memory(plan, writer);
-    put_tiers(plan, writer);
-    weft_report_lanes_json(plan, writer);
-    weft_json_key(writer, "policies");
-    weft_json_begin_object(writer);
-    const int32_t n_units = weft_problem_n_units(plan->problem);
-    for (int32_t u = 0; u < n_units; u++)
-        weft_json_put_string(writer, plan->problem->decisions[u].name,
-                             weft_plan_chosen(plan, u)->name);
-    weft_json_end_object(writer);
-    put_saved(plan, writer);
+        weft_answer_integer(out, "memory_limit_bytes", plan->problem->tiers[0].limit_bytes);
+    put_memory(plan, out);
 }
 
-void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer)
+/* Strategies of units and layers. */
+static void put_choices(const struct weft_plan *plan, struct weft_answer *out)
 {
-    weft_json_begin_object(writer);
-    weft_report_plan_keys(plan, writer);
-    weft_json_end_object(writer);
+    weft_answer_open(out, "policies");
+    const int32_t n_units = weft_problem_n_units(plan->problem);
+    for (int32_t u = 0; u < n_units; u++)
+        weft_answer_word(out, plan->problem->decisions[u].name, weft_plan_chosen(plan, u)->name);
+    weft_answer_close(out);
+    put_saved(plan, out);
+}
+
+void weft_report_plan_briefly(const struct weft_plan *plan, struct weft_answer *out)
+{
+    char step[WEFT_UNITS_TEXT_BYTES];
+    report_maker(plan, out);
+    weft_answer_say(out, NULL, "step      %s predicted",
+                    weft_units_show_ns(plan->prediction.step_ns, step));
+    if (plan->bound_ns > 0)
+        weft_answer_say(out, NULL, ", gap %.3f %%", 100.0 * weft_plan_gap(plan));
+    weft_answer_say(out, NULL, "\n");
+    report_limit(plan, out);
+}
+
+void weft_report_plan(const struct weft_plan *plan, struct weft_answer *out)
+{
+    char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_prediction *p = &plan->prediction;
+    put_plan(plan, out);
+    report_maker(plan, out);
+    const struct weft_target *target = weft_problem_target(plan->problem);
+    if (target->is_foreign)
+        weft_answer_say(out, NULL, "for       %s, which runs it; memory is as it holds it\n",
+                        target->title);
+    report_split(plan, out);
+    report_period(plan, out);
+    report_list(plan, "policies", weft_report_policies, out);
+    report_list(plan, "saved", report_saved, out);
+    weft_answer_say(out, NULL, "step      %s predicted; compute %s, ",
+                    weft_units_show_ns(p->step_ns, a), weft_units_show_ns(p->compute_ns, b));
+    const bool away = plan->problem->n_tiers > 1;
+    weft_answer_say(out, NULL,
+                    away ? "communication %s, %s waited for it or another tier"
+                         : "communication %s, of which %s exposed",
+                    weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));
+    if (p->slowdown_ns > 0)
+        weft_answer_say(out, NULL, "; it slows compute by %s",
+                        weft_units_show_ns(p->slowdown_ns, a));
+    weft_answer_say(out, NULL, "\n");
+    report_average(plan, out);
+    if (plan->bound_ns > 0)
+        weft_answer_say(out, NULL, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
+                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
+                        100.0 * weft_plan_gap(plan));
+    if (plan->paged_bound_ns > 0)
+        weft_answer_say(
+            out, NULL, "          in pages of %s, none is faster than %s: gap %.3f %%\n",
+            weft_units_show_bytes(plan->pages.page_bytes, a),
+            weft_units_show_ns(plan->paged_bound_ns, b), 100.0 * weft_plan_paged_gap(plan));
+    if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
+    if (target->is_foreign) report_cost(plan, out);
+    if (plan->solver_stop && plan->solver_stop[0])
+        weft_answer_say(out, NULL, "solver    %s\n", plan->solver_stop);
+    report_limit(plan, out);
+    report_tiers(plan, out);
+    weft_report_lanes(plan, out);
+    put_choices(plan, out);
+    if (!counts_base(plan->problem))
+        weft_answer_say(out, NULL,
+                        "          nothing outside the arena is counted: give cluster.base, or "
+                        "a profile\n");
+    weft_report_memory(plan, p->peak_slot, out);
 }

@@ -113,17 +113,17 @@ enum {
 };
 
 static const struct weft_column columns[N_COLUMNS] = {
-    [RANKS] = {"ranks", "ranks", 'r', WEFT_FIGURE_INTEGER, false},
-    [ERROR] = {"error", NULL, 'l', WEFT_FIGURE_WORD, false},
-    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, false},
-    [BOUND] = {"bound_ns", NULL, 'r', WEFT_FIGURE_NS, false},
-    [SAMPLES] = {"samples", NULL, 'r', WEFT_FIGURE_INTEGER, false},
-    [TOKENS] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_INTEGER, false},
-    [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, false},
-    [IDLE] = {"idle_ranks", NULL, 'r', WEFT_FIGURE_INTEGER, false},
-    [SHOWN_BOUND] = {NULL, "bound", 'r', WEFT_FIGURE_NS, false},
-    [GAP] = {NULL, "gap", 'r', WEFT_FIGURE_PERMIL, false},
-    [NOTE] = {NULL, "", 'w', WEFT_FIGURE_WORD, false},
+    [RANKS] = {"ranks", "ranks", 'r', WEFT_FIGURE_INTEGER, 0},
+    [ERROR] = {"error", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, 0},
+    [BOUND] = {"bound_ns", NULL, 'r', WEFT_FIGURE_NS, 0},
+    [SAMPLES] = {"samples", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+    [TOKENS] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_INTEGER, 0},
+    [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, 0},
+    [IDLE] = {"idle_ranks", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+    [SHOWN_BOUND] = {NULL, "bound", 'r', WEFT_FIGURE_NS, 0},
+    [GAP] = {NULL, "gap", 'r', WEFT_FIGURE_PERMIL, 0},
+    [NOTE] = {NULL, "", 'w', WEFT_FIGURE_WORD, 0},
 };
 
 static void add_row(struct weft_rows *rows, const struct row *row)

@@ -187,11 +187,11 @@ static void add_changes(const struct refusal *refusal, struct weft_answer *answe
 {
     enum { STEP, RATE, MEMORY, LEAST, FLAGS, N_COLUMNS };
     static const struct weft_column columns[N_COLUMNS] = {
-        [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, true},
-        [RATE] = {"samples_per_s", "samples/s", 'r', WEFT_FIGURE_SHORT, true},
-        [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, true},
-        [LEAST] = {"least_bytes", "at least", 'r', WEFT_FIGURE_BYTES, false},
-        [FLAGS] = {"change", "would fit with", 'w', WEFT_FIGURE_WORD, false}};
+        [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+        [RATE] = {"samples_per_s", "samples/s", 'r', WEFT_FIGURE_SHORT, WEFT_COLUMN_NULL},
+        [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, WEFT_COLUMN_NULL},
+        [LEAST] = {"least_bytes", "at least", 'r', WEFT_FIGURE_BYTES, 0},
+        [FLAGS] = {"change", "would fit with", 'w', WEFT_FIGURE_WORD, 0}};
     struct weft_rows *rows = weft_answer_table(answer, "would_fit", columns, N_COLUMNS);
     for (int32_t i = 0; i < refusal->n; i++) {
         const struct change *change = &refusal->changes[i];
@@ -210,9 +210,9 @@ static void fill_answer(const struct refusal *refusal, const struct weft_error *
                         struct weft_answer *answer)
 {
     static const struct weft_column columns[] = {
-        {"exit_code", NULL, 'r', WEFT_FIGURE_INTEGER, false},
-        {"status", NULL, 'l', WEFT_FIGURE_WORD, false},
-        {"text", NULL, 'l', WEFT_FIGURE_WORD, false}};
+        {"exit_code", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"status", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        {"text", NULL, 'l', WEFT_FIGURE_WORD, 0}};
     char limit[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
     struct weft_rows *error = weft_answer_table(answer, NULL, columns, 3);
     weft_rows_begin(error, "error");

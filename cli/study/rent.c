@@ -323,18 +323,18 @@ static void add_offer(struct weft_rows *rows, const struct offer *offer, bool is
 static void fill_answer(const struct rent *rent, struct weft_answer *answer)
 {
     static const struct weft_column columns[N_COLUMNS] = {
-        [NAME] = {"cluster", "cluster", 'l', WEFT_FIGURE_WORD, false},
-        [RANKS] = {"ranks", "ranks", 'r', WEFT_FIGURE_INTEGER, false},
-        [PRICE] = {"price", "an hour", 'r', WEFT_FIGURE_REAL, false},
-        [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, false},
-        [RATE] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_SHORT, false},
-        [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, false},
-        [HOURS] = {"hours", "hours", 'r', WEFT_FIGURE_REAL, false},
-        [COST] = {"cost", "cost", 'r', WEFT_FIGURE_REAL, false},
-        [LEAST] = {"least_cost", "at least", 'r', WEFT_FIGURE_REAL, false},
-        [GAP] = {"gap", "gap", 'r', WEFT_FIGURE_PERCENT, false},
-        [REASON] = {"reason", NULL, 'l', WEFT_FIGURE_WORD, false},
-        [NOTE] = {NULL, "", 'l', WEFT_FIGURE_WORD, false}};
+        [NAME] = {"cluster", "cluster", 'l', WEFT_FIGURE_WORD, 0},
+        [RANKS] = {"ranks", "ranks", 'r', WEFT_FIGURE_INTEGER, 0},
+        [PRICE] = {"price", "an hour", 'r', WEFT_FIGURE_REAL, 0},
+        [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, 0},
+        [RATE] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_SHORT, 0},
+        [MEMORY] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, 0},
+        [HOURS] = {"hours", "hours", 'r', WEFT_FIGURE_REAL, 0},
+        [COST] = {"cost", "cost", 'r', WEFT_FIGURE_REAL, 0},
+        [LEAST] = {"least_cost", "at least", 'r', WEFT_FIGURE_REAL, 0},
+        [GAP] = {"gap", "gap", 'r', WEFT_FIGURE_PERCENT, 0},
+        [REASON] = {"reason", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        [NOTE] = {NULL, "", 'l', WEFT_FIGURE_WORD, 0}};
     say_answer(rent, answer);
     weft_answer_integer(answer, "samples", rent->samples);
     struct weft_rows *rows = weft_answer_table(answer, "clusters", columns, N_COLUMNS);

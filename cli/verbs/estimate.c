@@ -51,10 +51,10 @@ static void say_homes(const struct weft_estimate *estimate, struct weft_answer *
 {
     enum { FITS, NEEDS, RING, HELD, N_COLUMNS };
     static const struct weft_column columns[N_COLUMNS] = {
-        [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, false},
-        [NEEDS] = {"device_needs_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
-        [RING] = {"ring_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
-        [HELD] = {"held_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false}};
+        [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, 0},
+        [NEEDS] = {"device_needs_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [RING] = {"ring_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [HELD] = {"held_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0}};
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
     struct weft_rows *rows = NULL;
     for (int home = 0; home < WEFT_HOME_COUNT; home++) {
@@ -294,7 +294,7 @@ static void begin_grid(struct question *question)
     struct weft_column columns[MOST_VALUES + 1];
     for (int32_t c = 0; c <= across->n; c++)
         columns[c] = (struct weft_column){NULL, c == 0 ? down->key : across->values[c - 1], 'r',
-                                          WEFT_FIGURE_WORD, false};
+                                          WEFT_FIGURE_WORD, 0};
     question->grid = weft_answer_table(&question->in_text, NULL, columns, across->n + 1);
 }
 

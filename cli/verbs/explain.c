@@ -104,25 +104,21 @@ static enum weft_status find_stairs(const struct weft_cli *cli, const struct wef
     return status;
 }
 
-static enum weft_status say_plan(const struct weft_cli *cli, const struct weft_plan *plan,
-                                 const struct limits *limits, struct weft_text *out,
-                                 struct weft_error *err)
+static enum weft_status explain_plan(const struct weft_cli *cli, const struct weft_plan *plan,
+                                     const struct limits *limits, struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
+    struct weft_answer answer = {0};
     WEFT_TRY(find_stairs(cli, plan, limits, step_ns, err));
-    if (cli->json) {
-        struct weft_json_writer writer;
-        weft_json_writer_init(&writer, out, 2);
-        weft_explain_json(plan, step_ns, &writer);
-        weft_text_add(out, "\n");
-    } else {
-        weft_answer_plan(plan, 0, out);
-        weft_report_plan(plan, out);
-        weft_text_add(out, "\n");
-        weft_explain_stairs(plan, step_ns, out);
-        weft_explain(plan, cli->all ? INT32_MAX : WEFT_EXPLAIN_ROWS, out);
+    if (!cli->json) {
+        weft_answer_plan(plan, 0, &answer);
+        weft_report_plan(plan, &answer);
+        weft_answer_say(&answer, NULL, "\n");
     }
-    return WEFT_OK;
+    weft_explain(plan, step_ns, cli->all ? INT32_MAX : WEFT_EXPLAIN_ROWS, &answer);
+    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
+    weft_answer_finish(&answer);
+    return status;
 }
 
 static enum weft_status read_time_limit(const char *text, int64_t *ns, struct weft_error *err)
@@ -172,7 +168,6 @@ static enum weft_status run_explain(const struct weft_cli *cli, struct weft_erro
     size_t length = 0;
     struct limits limits;
     struct weft_plan *plan = NULL;
-    struct weft_text out;
     char path[PATH_BYTES];
     WEFT_TRY(read_limits(cli, &limits, err));
     WEFT_TRY(find_plan(cli->operands[0], path, err));
@@ -180,10 +175,7 @@ static enum weft_status run_explain(const struct weft_cli *cli, struct weft_erro
     enum weft_status status = weft_plan_parse(bytes, length, path, &plan, err);
     free(bytes);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, path, err);
-    weft_cli_report_init(cli, cli->output, &out);
-    if (status == WEFT_OK) status = say_plan(cli, plan, &limits, &out, err);
-    if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
-    weft_text_finish(&out);
+    if (status == WEFT_OK) status = explain_plan(cli, plan, &limits, err);
     weft_plan_destroy(plan);
     return status;
 }

@@ -16,8 +16,7 @@
 #include "report/study/first_line.h"
 #include "spec/target.h"
 
-static void say_plan(const struct weft_cli *cli, const struct weft_session *session,
-                     struct weft_text *out)
+static void fill_answer(const struct weft_session *session, struct weft_answer *out)
 {
     const struct weft_train *train = &session->config->train;
     const int64_t step_ns = session->plan->prediction.step_ns;
@@ -27,17 +26,22 @@ static void say_plan(const struct weft_cli *cli, const struct weft_session *sess
     weft_report_plan(session->plan, out);
     weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, out);
     if (session->program) weft_report_mappings(session->program, out);
-    if (cli->program_dump) weft_program_dump(session->program, session->plan, out);
 }
 
-/* Writes one document; with --program {"plan": ..., "program": ...}. */
-static void say_json(const struct weft_cli *cli, const struct weft_session *session,
-                     struct weft_text *out)
+/* Writes one document. --program adds the instructions to text; in JSON they make an object
+ * {"plan": ..., "program": ...}. */
+static void render_answer(const struct weft_cli *cli, const struct weft_session *session,
+                          const struct weft_answer *answer, struct weft_text *out)
 {
     struct weft_json_writer writer;
+    if (!cli->json) {
+        weft_answer_text(answer, out);
+        if (cli->program_dump) weft_program_dump(session->program, session->plan, out);
+        return;
+    }
     if (cli->program_dump) weft_text_add(out, "{\"plan\": ");
     weft_json_writer_init(&writer, out, 2);
-    weft_report_plan_json(session->plan, &writer);
+    weft_answer_json(answer, &writer);
     if (cli->program_dump) {
         weft_text_add(out, ",\n\"program\": ");
         weft_program_write(session->program, out);
@@ -116,6 +120,7 @@ static enum weft_status run_plan(const struct weft_cli *given, struct weft_error
     struct weft_cli line, *cli = &line;
     struct weft_session session = {0};
     struct weft_text file, out;
+    struct weft_answer answer = {0};
     WEFT_TRY(weft_cli_make_config(given, cli, err));
     if (cli->last_ranks > 0) return weft_rank_plans_run(cli, stage_session, err);
     weft_text_init(&file);
@@ -128,9 +133,11 @@ static enum weft_status run_plan(const struct weft_cli *given, struct weft_error
     if (status == WEFT_OK) status = weft_session_add_cost(&session, err);
     if (status == WEFT_OK) {
         weft_plan_write(session.plan, &file);
-        (cli->json ? say_json : say_plan)(cli, &session, &out);
+        fill_answer(&session, &answer);
+        render_answer(cli, &session, &answer, &out);
         status = weft_cli_emit_file(cli, &file, &out, err);
     }
+    weft_answer_finish(&answer);
     weft_text_finish(&file);
     weft_text_finish(&out);
     weft_session_close(&session);

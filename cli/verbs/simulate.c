@@ -128,23 +128,6 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
     return WEFT_OK;
 }
 
-static void show_simulation(const struct weft_cli *cli, const struct weft_plan *plan,
-                            const struct weft_jitter_report *jitter, struct weft_text *out)
-{
-    if (!cli->json) {
-        weft_report_plan(plan, out);
-        if (cli->jitter) weft_report_jitter(plan, jitter, out);
-        return;
-    }
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_report_plan_keys(plan, &writer);
-    if (cli->jitter) weft_report_jitter_json(jitter, &writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
-}
-
 static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
@@ -152,11 +135,10 @@ static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_err
     struct weft_plan *plan = NULL;
     struct weft_run_as run = {0};
     struct weft_jitter_report jitter = {0};
-    struct weft_text out;
+    struct weft_answer answer = {0};
     WEFT_TRY(weft_cli_need_config(cli, err));
     WEFT_TRY(check_flags(cli, err));
     WEFT_TRY(read_jitter(cli, &jitter, err));
-    weft_cli_report_init(cli, cli->output, &out);
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
@@ -175,12 +157,13 @@ static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_err
         status = weft_simulate_jitter(shown, weft_jitter_lognormal(&jitter.factors), jitter.n_steps,
                                       &jitter.steps, err);
     if (status == WEFT_OK) {
-        show_simulation(cli, shown, &jitter, &out);
-        status = weft_cli_emit(cli, &out, err);
+        weft_report_plan(shown, &answer);
+        if (cli->jitter) weft_report_jitter(shown, &jitter, &answer);
+        status = weft_cli_emit_answer(cli, &answer, err);
     }
     weft_run_as_finish(&run);
     weft_plan_destroy(plan);
-    weft_text_finish(&out);
+    weft_answer_finish(&answer);
     return status;
 }
 

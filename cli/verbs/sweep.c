@@ -117,39 +117,27 @@ static bool shows_unicode(const struct weft_cli *cli)
     return unicode;
 }
 
-static enum weft_status write_file(const char *path, const struct weft_sweep *sweep,
-                                   void (*write)(const struct weft_sweep *, struct weft_text *),
-                                   struct weft_error *err)
+static enum weft_status write_file(const char *path, struct weft_text *text, struct weft_error *err)
 {
-    struct weft_text text;
-    if (!path) return WEFT_OK;
-    weft_text_init(&text);
-    write(sweep, &text);
-    enum weft_status status = weft_text_ok(&text)
-                                  ? weft_file_write(path, weft_text_chars(&text), text.length, err)
-                                  : weft_fail_memory(err, path);
-    weft_text_finish(&text);
+    const enum weft_status status =
+        weft_text_ok(text) ? weft_file_write(path, weft_text_chars(text), text->length, err)
+                           : weft_fail_memory(err, path);
+    weft_text_finish(text);
     return status;
 }
 
-static enum weft_status print_report(const struct weft_study *study, struct weft_error *err)
+static enum weft_status print_report(const struct weft_study *study,
+                                     const struct weft_answer *answer, struct weft_error *err)
 {
     const struct weft_cli *cli = study->cli;
-    const struct weft_sweep *sweep = &study->sweep;
     struct weft_text out;
+    if (cli->json) return weft_cli_emit_answer(cli, answer, err);
     weft_cli_report_init(cli, cli->output, &out);
-    if (cli->json) {
-        struct weft_json_writer writer;
-        weft_json_writer_init(&writer, &out, 2);
-        weft_sweep_json(sweep, &writer);
-        weft_text_add(&out, "\n");
-    } else {
-        weft_sweep_table(sweep, &out);
-        weft_load_add(&study->load, &out);
-        weft_text_add(&out, "\n");
-        weft_sweep_chart(sweep, out.columns, shows_unicode(cli), &out);
-    }
-    enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_answer_text(answer, &out);
+    weft_load_add(&study->load, &out);
+    weft_text_add(&out, "\n");
+    weft_sweep_chart(&study->sweep, out.columns, shows_unicode(cli), &out);
+    const enum weft_status status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     return status;
 }
@@ -159,14 +147,22 @@ static enum weft_status print_report(const struct weft_study *study, struct weft
 static enum weft_status write_results(const struct weft_study *study, struct weft_error *err)
 {
     const struct weft_cli *cli = study->cli;
-    const struct weft_sweep *sweep = &study->sweep;
+    struct weft_answer answer = {0};
+    struct weft_text csv, svg;
     struct weft_error later = {0};
-    enum weft_status status = WEFT_OK, failure;
+    enum weft_status status = WEFT_OK, failure = WEFT_OK;
+    weft_text_init(&csv);
+    weft_text_init(&svg);
+    weft_sweep_report(&study->sweep, &answer);
     if (!weft_study_is_stdout(cli->csv) && !weft_study_is_stdout(cli->svg))
-        status = print_report(study, err);
-    failure = write_file(cli->csv, sweep, weft_sweep_csv, status == WEFT_OK ? err : &later);
+        status = print_report(study, &answer, err);
+    weft_answer_csv(&answer, &csv);
+    weft_answer_finish(&answer);
+    if (cli->csv) failure = write_file(cli->csv, &csv, status == WEFT_OK ? err : &later);
     if (status == WEFT_OK) status = failure;
-    failure = write_file(cli->svg, sweep, weft_sweep_svg, status == WEFT_OK ? err : &later);
+    if (cli->svg) weft_sweep_svg(&study->sweep, &svg);
+    failure = cli->svg ? write_file(cli->svg, &svg, status == WEFT_OK ? err : &later) : WEFT_OK;
+    weft_text_finish(&csv);
     return status == WEFT_OK ? failure : status;
 }
 

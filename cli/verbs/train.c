@@ -319,7 +319,7 @@ static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resu
 static enum weft_status decide_plan(const struct weft_cli *cli, const struct weft_resumption *from,
                                     struct weft_session *session, struct weft_error *err)
 {
-    struct weft_text out;
+    struct weft_answer answer = {0};
     WEFT_TRY(stage_session(cli, from, session, err));
     WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
                        : weft_resume_plan(from, session, err));
@@ -327,18 +327,18 @@ static enum weft_status decide_plan(const struct weft_cli *cli, const struct wef
     const int64_t mapped = weft_hosts_are_ours() ? 1 : session->config->cluster.ranks;
     WEFT_TRY(weft_session_fit_mappings(session, mapped, !cli->plan, err));
     if (cli->json || cli->quiet) return WEFT_OK;
-    weft_cli_report_init(cli, cli->output, &out);
     /* A given plan, and that of a resumed run, were shown when they were made. */
     if (cli->plan || (from->own && from->same_plan)) {
-        weft_report_plan_briefly(session->plan, &out);
-        weft_text_add(&out, "          `weft explain` with the plan or the run shows all of it\n");
+        weft_report_plan_briefly(session->plan, &answer);
+        weft_answer_say(&answer, NULL,
+                        "          `weft explain` with the plan or the run shows all of it\n");
     } else {
-        weft_report_plan(session->plan, &out);
+        weft_report_plan(session->plan, &answer);
     }
-    weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, &out);
-    weft_report_mappings(session->program, &out);
-    enum weft_status status = weft_cli_emit(cli, &out, err);
-    weft_text_finish(&out);
+    weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, &answer);
+    weft_report_mappings(session->program, &answer);
+    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
+    weft_answer_finish(&answer);
     return status;
 }
 

@@ -89,22 +89,22 @@ enum {
 };
 
 static const struct weft_column columns[N_COLUMNS] = {
-    [POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, false},
-    [RECOMPUTE] = {"recompute", "recompute", 'l', WEFT_FIGURE_WORD, false},
-    [OFFLOAD] = {"offload", "offload", 'l', WEFT_FIGURE_WORD, false},
-    [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, false},
-    [STATE] = {"state", NULL, 'l', WEFT_FIGURE_WORD, false},
-    [LEAST] = {"least_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
-    [CHOICES] = {"choices", NULL, 'l', WEFT_FIGURE_WORD, false},
-    [MICRO_BATCH] = {"micro_batch", "split", 'r', WEFT_FIGURE_INTEGER, false},
-    [MICRO_STEPS] = {"micro_steps", NULL, 'r', WEFT_FIGURE_INTEGER, false},
-    [REDUCE] = {"reduce", NULL, 'l', WEFT_FIGURE_WORD, false},
-    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, false},
-    [TOKENS] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_SHORT, false},
-    [TOTAL] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, false},
-    [BOUND] = {"bound_ns", NULL, 'r', WEFT_FIGURE_NS, false},
-    [GAP] = {"gap", "gap", 'r', WEFT_FIGURE_PERCENT, false},
-    [REASON] = {"reason", NULL, 'l', WEFT_FIGURE_WORD, false},
+    [POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, 0},
+    [RECOMPUTE] = {"recompute", "recompute", 'l', WEFT_FIGURE_WORD, 0},
+    [OFFLOAD] = {"offload", "offload", 'l', WEFT_FIGURE_WORD, 0},
+    [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, 0},
+    [STATE] = {"state", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [LEAST] = {"least_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [CHOICES] = {"choices", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [MICRO_BATCH] = {"micro_batch", "split", 'r', WEFT_FIGURE_INTEGER, 0},
+    [MICRO_STEPS] = {"micro_steps", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+    [REDUCE] = {"reduce", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, 0},
+    [TOKENS] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_SHORT, 0},
+    [TOTAL] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, 0},
+    [BOUND] = {"bound_ns", NULL, 'r', WEFT_FIGURE_NS, 0},
+    [GAP] = {"gap", "gap", 'r', WEFT_FIGURE_PERCENT, 0},
+    [REASON] = {"reason", NULL, 'l', WEFT_FIGURE_WORD, 0},
 };
 
 /* The memory of a row without a plan: what its least limit lacks, or the reason. */

@@ -1,7 +1,6 @@
 #include "report/study/first_line.h"
 
 #include "base/units.h"
-#include "report/answer.h"
 #include "spec/kind.h"
 
 /* Names the policies of units, most frequent first. */
@@ -66,16 +65,19 @@ void weft_answer_bound(int64_t step_ns, int64_t bound_ns, struct weft_text *out)
         weft_text_addf(out, "no plan is more than %.2f %% faster", percent);
 }
 
-void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct weft_text *out)
+void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct weft_answer *out)
 {
     const struct weft_prediction *prediction = &plan->prediction;
     const int64_t bytes =
         prediction->total_bytes > 0 ? prediction->total_bytes : prediction->peak_bytes;
     const int64_t bound_ns = weft_plan_least_bound_ns(plan);
-    weft_answer_ways(plan, out);
-    weft_text_add(out, ": ");
-    weft_answer_step(prediction->step_ns, tokens_per_s, bytes, out);
-    if (bound_ns > 0) weft_text_add(out, "; ");
-    weft_answer_bound(prediction->step_ns, bound_ns, out);
-    weft_text_add(out, "\n");
+    struct weft_text line;
+    weft_text_init(&line);
+    weft_answer_ways(plan, &line);
+    weft_text_add(&line, ": ");
+    weft_answer_step(prediction->step_ns, tokens_per_s, bytes, &line);
+    if (bound_ns > 0) weft_text_add(&line, "; ");
+    weft_answer_bound(prediction->step_ns, bound_ns, &line);
+    weft_answer_say(out, NULL, "%s\n", weft_text_chars(&line));
+    weft_text_finish(&line);
 }

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "plan/plan.h"
+#include "report/answer.h"
 
 /* Appends the plan's choices: "fsdp and sdp by layer, 19 layers recomputed". */
 void weft_answer_ways(const struct weft_plan *plan, struct weft_text *out);
@@ -14,7 +15,7 @@ void weft_answer_step(int64_t step_ns, double tokens_per_s, int64_t bytes, struc
 /* Appends the bound in words: "no plan is more than 0.11 % faster". Nothing without a bound. */
 void weft_answer_bound(int64_t step_ns, int64_t bound_ns, struct weft_text *out);
 
-/* Appends the line of a plan, with its end. */
-void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct weft_text *out);
+/* Adds the line of a plan. */
+void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct weft_answer *out);
 
 #endif

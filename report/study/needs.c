@@ -82,16 +82,16 @@ void weft_report_needs(const struct weft_need *needs, int32_t n, int64_t limit_b
 {
     struct weft_column columns[N_COLUMNS] = {
         WEFT_NEED_NAMES,
-        [NEEDS] = {"needs_bytes", "needs", 'r', WEFT_FIGURE_BYTES, false},
-        [FITS] = {"fits", NULL, 'r', WEFT_FIGURE_BOOL, false},
-        [SHOWN_STEP] = {NULL, "step", 'r', WEFT_FIGURE_NS, false},
-        [SLOT] = {"peak_slot", "peak slot", 'l', WEFT_FIGURE_WORD, false},
-        [UNIT] = {"peak_unit", "most by", 'l', WEFT_FIGURE_WORD, false},
-        [REDUCE] = {"reduce", NULL, 'l', WEFT_FIGURE_WORD, false},
-        [AHEAD] = {"update_ahead", NULL, 'r', WEFT_FIGURE_INTEGER, false},
-        [TIMES] = {"step_ns", NULL, 'r', WEFT_FIGURE_NS, true},
-        [TIMES + 1] = {"exposed_ns", NULL, 'r', WEFT_FIGURE_NS, true},
-        [TIMES + 2] = {"communication_ns", NULL, 'r', WEFT_FIGURE_NS, true},
+        [NEEDS] = {"needs_bytes", "needs", 'r', WEFT_FIGURE_BYTES, 0},
+        [FITS] = {"fits", NULL, 'r', WEFT_FIGURE_BOOL, 0},
+        [SHOWN_STEP] = {NULL, "step", 'r', WEFT_FIGURE_NS, 0},
+        [SLOT] = {"peak_slot", "peak slot", 'l', WEFT_FIGURE_WORD, 0},
+        [UNIT] = {"peak_unit", "most by", 'l', WEFT_FIGURE_WORD, 0},
+        [REDUCE] = {"reduce", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        [AHEAD] = {"update_ahead", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        [TIMES] = {"step_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+        [TIMES + 1] = {"exposed_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+        [TIMES + 2] = {"communication_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
     };
     char limit[WEFT_UNITS_TEXT_BYTES];
     const struct weft_need *before = NULL;
@@ -99,7 +99,7 @@ void weft_report_needs(const struct weft_need *needs, int32_t n, int64_t limit_b
         columns[MEMORY + c] =
             (struct weft_column){weft_pool_format(&answer->pool, "peak_memory_bytes.%s",
                                                   weft_category_key((enum weft_category)c)),
-                                 NULL, 'r', WEFT_FIGURE_BYTES, false};
+                                 NULL, 'r', WEFT_FIGURE_BYTES, 0};
     struct weft_rows *rows = weft_answer_table(answer, "rows", columns, N_COLUMNS);
     if (limit_bytes > 0)
         weft_rows_head(rows, FITS, "of %s", weft_units_show_bytes(limit_bytes, limit));
@@ -117,14 +117,14 @@ void weft_report_needs_memory(const struct weft_need *needs, int32_t n, struct w
     enum { MOST_RULES = 14 };
     const struct weft_need *rules[MOST_RULES];
     struct weft_column columns[MOST_RULES + 1] = {
-        {NULL, "at the peak of", 'l', WEFT_FIGURE_WORD, false}};
+        {NULL, "at the peak of", 'l', WEFT_FIGURE_WORD, 0}};
     int32_t n_rules = 0;
     bool staged = false; /* some rule holds a ring */
     for (int32_t i = 0; i < n && n_rules < MOST_RULES; i++) {
         if (!needs[i].applies || needs[i].way != WEFT_NEED_PUBLISHED) continue;
         staged |= needs[i].categories[WEFT_CATEGORY_STAGING] > 0;
         rules[n_rules++] = &needs[i];
-        columns[n_rules] = (struct weft_column){NULL, needs[i].rule, 'r', WEFT_FIGURE_BYTES, false};
+        columns[n_rules] = (struct weft_column){NULL, needs[i].rule, 'r', WEFT_FIGURE_BYTES, 0};
     }
     if (n_rules == 0) return;
     struct weft_rows *rows = weft_answer_table(answer, NULL, columns, n_rules + 1);

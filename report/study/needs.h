@@ -16,10 +16,10 @@ enum {
     WEFT_NEED_COLUMNS
 };
 #define WEFT_NEED_NAMES                                                                            \
-    [WEFT_NEED_POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, false},                       \
-    [WEFT_NEED_SHOWN] = {NULL, "schedule", 'l', WEFT_FIGURE_WORD, false},                          \
-    [WEFT_NEED_WAY] = {"way", NULL, 'l', WEFT_FIGURE_WORD, false},                                 \
-    [WEFT_NEED_RULE] = {"rule", NULL, 'l', WEFT_FIGURE_WORD, false}
+    [WEFT_NEED_POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, 0},                           \
+    [WEFT_NEED_SHOWN] = {NULL, "schedule", 'l', WEFT_FIGURE_WORD, 0},                              \
+    [WEFT_NEED_WAY] = {"way", NULL, 'l', WEFT_FIGURE_WORD, 0},                                     \
+    [WEFT_NEED_RULE] = {"rule", NULL, 'l', WEFT_FIGURE_WORD, 0}
 
 /* Fills these columns. Text omits the policy if it is that of the row before (NULL: none). */
 void weft_need_put_name(struct weft_rows *rows, const struct weft_need *row,

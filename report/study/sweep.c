@@ -1,9 +1,6 @@
 #include "report/study/sweep.h"
 
-#include <string.h>
-
 #include "base/units.h"
-#include "report/table.h"
 
 /* Longer steps than so many times the least are drawn at the top. So one slow planner does not hide
  * the differences of the others. */
@@ -101,32 +98,32 @@ static int64_t least_step(const struct weft_sweep *sweep, int64_t x)
 }
 
 static void add_step(const struct weft_sweep *sweep, const struct weft_sweep_point *point,
-                     bool measured, struct weft_table *table)
+                     bool measured, int32_t column, struct weft_rows *rows)
 {
-    char text[WEFT_UNITS_TEXT_BYTES];
-    int64_t ns = !point->fits ? 0 : measured ? point->measured_ns : point->step_ns;
-    bool best = !measured && ns == least_step(sweep, weft_sweep_x(sweep, point));
-    if (ns > 0)
-        weft_table_cell_painted(table, best ? WEFT_PAINT_GOOD : WEFT_PAINT_NONE, "%s",
-                                weft_units_show_ns(ns, text));
-    else
-        weft_table_cell_painted(table, WEFT_PAINT_FAINT, "-");
+    const int64_t ns = !point->fits ? 0 : measured ? point->measured_ns : point->step_ns;
+    const bool best = !measured && ns == least_step(sweep, weft_sweep_x(sweep, point));
+    weft_rows_paint(rows, column,
+                    ns <= 0 ? WEFT_PAINT_FAINT
+                    : best  ? WEFT_PAINT_GOOD
+                            : WEFT_PAINT_NONE);
+    if (ns > 0) weft_rows_integer(rows, column, ns);
 }
 
 static void add_steps(const struct weft_sweep *sweep, int32_t which, int32_t n_columns,
-                      bool measured, struct weft_table *table)
+                      bool measured, struct weft_rows *rows)
 {
     const struct weft_sweep_curve *curve = &sweep->curves[which];
     char name[WEFT_UNITS_TEXT_BYTES];
-    weft_table_cell(table, "%s%s%s", weft_sweep_name(sweep, which, name),
-                    measured ? ", measured" : "", measured && sweep->emulated ? ", emulated" : "");
+    weft_rows_begin(rows, NULL);
+    weft_rows_show(rows, 0, WEFT_PAINT_NONE, "%s%s%s", weft_sweep_name(sweep, which, name),
+                   measured ? ", measured" : "", measured && sweep->emulated ? ", emulated" : "");
     for (int32_t i = 0; i < n_columns; i++) {
         /* The joint plan of a split is one point, in the last column. */
         int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
         if (at >= 0)
-            add_step(sweep, &curve->points[at], measured, table);
+            add_step(sweep, &curve->points[at], measured, 1 + i, rows);
         else
-            weft_table_cell(table, "%s", "");
+            weft_rows_show(rows, 1 + i, WEFT_PAINT_NONE, "%s", "");
     }
 }
 
@@ -146,36 +143,40 @@ static int32_t count_measured(const struct weft_sweep_curve *curve)
     return n;
 }
 
-static void add_gaps(const struct weft_sweep *sweep, int32_t which, struct weft_table *table)
+/* Shows a share in a column; below 0: none is known. */
+static void show_share(struct weft_rows *rows, int32_t column, int digits, double share)
+{
+    if (share < 0) return;
+    weft_rows_real(rows, column, share);
+    weft_rows_show(rows, column, WEFT_PAINT_NONE, "%.*f %%", digits, 100 * share);
+}
+
+static void add_gaps(const struct weft_sweep *sweep, int32_t which, struct weft_rows *rows)
 {
     const struct weft_sweep_curve *curve = &sweep->curves[which];
     char name[WEFT_UNITS_TEXT_BYTES];
     if (weft_sweep_count_fits(curve) == 0) return;
-    weft_table_cell(table, "gap %s %s", sweep->grid ? "at" : "of",
-                    weft_sweep_name(sweep, which, name));
-    for (int32_t i = 0; i < curve->n_points; i++) {
-        double gap = weft_sweep_gap(sweep, &curve->points[i]);
-        if (gap < 0)
-            weft_table_cell(table, "-");
-        else
-            weft_table_cell(table, "%.3f %%", 100 * gap);
-    }
+    weft_rows_begin(rows, NULL);
+    weft_rows_show(rows, 0, WEFT_PAINT_NONE, "gap %s %s", sweep->grid ? "at" : "of",
+                   weft_sweep_name(sweep, which, name));
+    for (int32_t i = 0; i < curve->n_points; i++)
+        show_share(rows, 1 + i, 3, weft_sweep_gap(sweep, &curve->points[i]));
 }
 
 static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_curve *columns,
-                       struct weft_table *table)
+                       struct weft_rows *rows)
 {
-    char text[WEFT_UNITS_TEXT_BYTES];
-    weft_table_cell(table, "proven bound");
+    weft_rows_begin(rows, NULL);
+    weft_rows_show(rows, 0, WEFT_PAINT_NONE, "proven bound");
     for (int32_t i = 0; i < columns->n_points; i++) {
-        int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
-        weft_table_cell(table, "%s", bound_ns > 0 ? weft_units_show_ns(bound_ns, text) : "-");
+        const int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
+        if (bound_ns > 0) weft_rows_integer(rows, 1 + i, bound_ns);
     }
 }
 
 /* A row for each strategy that any plan of the curve has: its share of parameters, or of saved
  * activations. Strategies of all plans alike have no row. */
-static void add_shares(const struct weft_sweep_curve *curve, struct weft_table *table)
+static void add_shares(const struct weft_sweep_curve *curve, struct weft_rows *rows)
 {
     for (int k = 0; k < WEFT_WAY_SHARES; k++) {
         double most = 0, least = 1;
@@ -187,79 +188,103 @@ static void add_shares(const struct weft_sweep_curve *curve, struct weft_table *
         }
         if (most <= 0 || least >= 1) continue;
         const struct weft_way_share it = weft_way_share_at(&curve->points[0].shares, k);
-        weft_table_cell(table, "%s %s", it.group, it.name);
+        weft_rows_begin(rows, NULL);
+        weft_rows_show(rows, 0, WEFT_PAINT_NONE, "%s %s", it.group, it.name);
         for (int32_t i = 0; i < curve->n_points; i++) {
             const struct weft_sweep_point *point = &curve->points[i];
-            if (point->fits)
-                weft_table_cell(table, "%.0f %%", 100 * weft_way_share_at(&point->shares, k).share);
-            else
-                weft_table_cell(table, "-");
+            show_share(rows, 1 + i, 0,
+                       point->fits ? weft_way_share_at(&point->shares, k).share : -1);
         }
     }
 }
 
-static void add_title(const struct weft_sweep *sweep, struct weft_text *out)
+static void add_title(const struct weft_sweep *sweep, struct weft_rows *rows)
 {
-    weft_text_add(out, "step time");
+    const char *times = sweep->times;
     if (sweep->grid)
-        weft_text_addf(out, " of %s by memory limit (across) and the host's (down)",
-                       sweep->curves[0].planner);
+        weft_rows_title(rows,
+                        "step time of %s by memory limit (across) and the host's (down); %s, %lld "
+                        "ranks, times %s",
+                        sweep->curves[0].planner, sweep->config, (long long)sweep->ranks, times);
     else
-        weft_text_addf(out, " by %s",
-                       sweep->split ? "the memory that policies were chosen within"
-                                    : "memory limit");
-    weft_text_addf(out, "; %s, %lld ranks, times %s\n", sweep->config, (long long)sweep->ranks,
-                   sweep->times);
+        weft_rows_title(rows, "step time by %s; %s, %lld ranks, times %s",
+                        sweep->split ? "the memory that policies were chosen within"
+                                     : "memory limit",
+                        sweep->config, (long long)sweep->ranks, times);
 }
 
 /* Names planners without any plan, which have no row. A grid has all rows. */
-static void add_absent(const struct weft_sweep *sweep, struct weft_text *out)
+static void add_absent(const struct weft_sweep *sweep, struct weft_answer *answer)
 {
     int32_t n = 0;
     for (int32_t c = 0; c < sweep->n_curves && !sweep->grid; c++)
         if (weft_sweep_count_fits(&sweep->curves[c]) == 0)
-            weft_text_addf(out, "%s%s", n++ == 0 ? "  no plan within any of these limits: " : ", ",
-                           sweep->curves[c].planner);
-    if (n > 0) weft_text_add(out, "\n");
+            weft_answer_say(answer, NULL, "%s%s",
+                            n++ == 0 ? "  no plan within any of these limits: " : ", ",
+                            sweep->curves[c].planner);
+    if (n > 0) weft_answer_say(answer, NULL, "\n");
 }
 
-void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
+/* Begins the table with a column for each point of the longest curve. */
+static struct weft_rows *begin_table(const struct weft_sweep *sweep,
+                                     const struct weft_sweep_curve *longest,
+                                     struct weft_answer *answer)
 {
-    const struct weft_sweep_curve *columns = find_longest(sweep);
-    const int32_t n = columns->n_points;
-    char text[WEFT_UNITS_TEXT_BYTES], align[WEFT_TABLE_COLUMNS + 1];
-    struct weft_table table;
+    const int32_t n = longest->n_points;
+    char text[WEFT_UNITS_TEXT_BYTES];
+    struct weft_column *columns = weft_pool_array(&answer->pool, (size_t)n + 1, sizeof *columns);
+    if (columns == NULL) {
+        answer->failed = true;
+        return NULL;
+    }
+    columns[0] = (struct weft_column){NULL,
+                                      sweep->grid    ? "host limit"
+                                      : sweep->split ? "policies within"
+                                                     : "limit",
+                                      'l', WEFT_FIGURE_WORD, 0};
+    for (int32_t i = 1; i <= n; i++)
+        columns[i] = (struct weft_column){NULL, NULL, 'r', WEFT_FIGURE_NS, 0};
+    struct weft_rows *rows = weft_answer_table(answer, NULL, columns, n + 1);
+    for (int32_t i = 0; i < n; i++)
+        weft_rows_head(rows, 1 + i, "%s",
+                       weft_units_show_bytes(weft_sweep_x(sweep, &longest->points[i]), text));
+    add_title(sweep, rows);
+    return rows;
+}
+
+static void add_table(const struct weft_sweep *sweep, struct weft_answer *answer)
+{
+    const struct weft_sweep_curve *longest = find_longest(sweep);
+    const int32_t n = longest->n_points;
+    struct weft_rows *rows = begin_table(sweep, longest, answer);
     int32_t n_missing = 0;
     bool measured = false;
-    add_title(sweep, out);
-    memset(align, 'r', sizeof align);
-    align[0] = 'l';
-    align[n < WEFT_TABLE_COLUMNS ? n + 1 : WEFT_TABLE_COLUMNS] = '\0';
-    weft_table_init(&table, align);
-    weft_table_cell(&table, "%s",
-                    sweep->grid    ? "host limit"
-                    : sweep->split ? "policies within"
-                                   : "limit");
-    for (int32_t i = 0; i < n; i++)
-        weft_table_cell(&table, "%s",
-                        weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         const int32_t fits = weft_sweep_count_fits(&sweep->curves[c]);
         const int32_t runs = count_measured(&sweep->curves[c]);
         if (fits == 0 && !sweep->grid) continue;
-        add_steps(sweep, c, n, false, &table);
-        if (runs > 0) add_steps(sweep, c, n, true, &table);
+        add_steps(sweep, c, n, false, rows);
+        if (runs > 0) add_steps(sweep, c, n, true, rows);
         n_missing += sweep->curves[c].n_points - (runs > 0 ? runs : fits);
         measured |= runs > 0;
     }
-    if (!sweep->grid) add_bounds(sweep, columns, &table);
+    if (!sweep->grid) add_bounds(sweep, longest, rows);
     for (int32_t c = 0; c < (sweep->grid ? sweep->n_curves : 1); c++)
-        if (sweep->curves[c].n_points == n) add_gaps(sweep, c, &table);
-    if (!sweep->grid && sweep->curves[0].n_points == n) add_shares(&sweep->curves[0], &table);
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
+        if (sweep->curves[c].n_points == n) add_gaps(sweep, c, rows);
+    if (!sweep->grid && sweep->curves[0].n_points == n) add_shares(&sweep->curves[0], rows);
     if (n_missing > 0)
-        weft_text_addf(out, "  (-: the planner has no plan that fits%s)\n",
+        weft_rows_note(rows, "  (-: the planner has no plan that fits%s)",
                        measured ? ", or it was not measured" : "");
-    add_absent(sweep, out);
+}
+
+void weft_sweep_report(const struct weft_sweep *sweep, struct weft_answer *answer)
+{
+    weft_answer_word(answer, "config", sweep->config);
+    weft_answer_integer(answer, "ranks", sweep->ranks);
+    weft_answer_word(answer, "times", sweep->times);
+    weft_answer_bool(answer, "split", sweep->split);
+    weft_answer_bool(answer, "grid", sweep->grid);
+    weft_sweep_put_points(sweep, answer);
+    add_table(sweep, answer);
+    add_absent(sweep, answer);
 }

@@ -1,16 +1,16 @@
 /* A sweep is many plans of one config: of each planner within each memory limit. A split keeps one
  * limit and chooses policies within a part of it. A grid plans by one planner within each memory
- * limit of the device and of the host. Reports are a table, JSON, CSV, a picture in the terminal
- * and an SVG. */
+ * limit of the device and of the host. Its reports are an answer, a picture in the terminal and an
+ * SVG. */
 #ifndef WEFT_REPORT_STUDY_SWEEP_H
 #define WEFT_REPORT_STUDY_SWEEP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/json/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/answer.h"
 #include "report/study/way_shares.h"
 #include "spec/config.h"
 
@@ -63,15 +63,14 @@ double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_po
 /* Points of a planner that have a plan. */
 int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve);
 
-/* One row per planner and one column per x. The bound, the first planner's gap and the shares of
- * its strategies follow, then one line with the planners without any plan. A grid has one row per
- * host limit, and then one row each with its gaps. */
-void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
-/* A head, and one line per point. Cells are empty where no plan fits or none was measured. "times"
- * is the source of predicted times, "link" that of measured ones. */
-void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
-/* Writes one object. */
-void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);
+/* Adds a series of points for each curve, "curves", which CSV has too. A column is without a value
+ * where no plan fits or none was measured. "times" is the source of predicted times, "link" that of
+ * measured ones. Text has a table with one row per planner and one column per x. The bound, the
+ * first planner's gap and the shares of its strategies follow, then one line with the planners
+ * without any plan. A grid has one row per host limit, and then one row each with its gaps. */
+void weft_sweep_report(const struct weft_sweep *sweep, struct weft_answer *answer);
+/* The points alone. */
+void weft_sweep_put_points(const struct weft_sweep *sweep, struct weft_answer *answer);
 /* Adds data attributes of an SVG element: planner, limits, and the value of one more column of the
  * CSV, under the names of the CSV with "-" in place of "_". */
 void weft_sweep_add_data(const struct weft_sweep *sweep, int32_t curve,

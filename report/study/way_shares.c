@@ -58,26 +58,3 @@ struct weft_way_share weft_way_share_at(const struct weft_way_shares *shares, in
     if (!weft_layer_choice_at(number, &choice)) return (struct weft_way_share){.group = "saved"};
     return (struct weft_way_share){"saved", weft_layer_choice_name(choice), shares->saved[number]};
 }
-
-void weft_way_shares_json(const struct weft_way_shares *shares, struct weft_json_writer *writer)
-{
-    const char *group = NULL; /* the open object */
-    for (int i = 0; i < WEFT_WAY_SHARES; i++) {
-        const struct weft_way_share it = weft_way_share_at(shares, i);
-        if (it.share <= 0) continue;
-        if (group == NULL) {
-            weft_json_key(writer, "shares");
-            weft_json_begin_object(writer);
-        }
-        if (group == NULL || strcmp(group, it.group) != 0) {
-            if (group != NULL) weft_json_end_object(writer);
-            weft_json_key(writer, it.group);
-            weft_json_begin_object(writer);
-            group = it.group;
-        }
-        weft_json_put_number(writer, it.name, it.share);
-    }
-    if (group == NULL) return;
-    weft_json_end_object(writer);
-    weft_json_end_object(writer);
-}

@@ -4,7 +4,6 @@
 #ifndef WEFT_REPORT_STUDY_WAY_SHARES_H
 #define WEFT_REPORT_STUDY_WAY_SHARES_H
 
-#include "base/json/json.h"
 #include "plan/plan.h"
 
 /* Shares from 0 to 1. They add up to 1, or are all 0: no unit, or no layer with a choice. */
@@ -23,9 +22,5 @@ struct weft_way_share {
     double share;
 };
 struct weft_way_share weft_way_share_at(const struct weft_way_shares *shares, int number);
-
-/* Puts the member "shares" with objects "units", "state" and "saved", each with its shares above 0.
- * No member if all are 0. */
-void weft_way_shares_json(const struct weft_way_shares *shares, struct weft_json_writer *writer);
 
 #endif

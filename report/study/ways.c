@@ -137,18 +137,18 @@ enum { COMPUTE = TIER + N_TIERS, NETWORK, COPIES, KEEPS, N_COLUMNS };
 
 /* Columns of data. A table of text has heads for some. */
 static const struct weft_column columns[N_COLUMNS] = {
-    [OF] = {"of", NULL, 'l', WEFT_FIGURE_WORD, false},
-    [NAMES] = {"names", NULL, 'l', WEFT_FIGURE_WORD, false},
-    [ALIKE] = {"alike", NULL, 'r', WEFT_FIGURE_INTEGER, false},
-    [STRATEGY] = {"strategy", NULL, 'l', WEFT_FIGURE_WORD, false},
-    [REST] = {"rest_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
-    [TIER + WEFT_HOME_DEVICE] = {"device_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
-    [TIER + WEFT_HOME_HOST] = {"host_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
-    [TIER + WEFT_HOME_DISK] = {"disk_bytes", NULL, 'r', WEFT_FIGURE_BYTES, false},
-    [COMPUTE] = {"compute_ns", NULL, 'r', WEFT_FIGURE_NS, true},
-    [NETWORK] = {"network_ns", NULL, 'r', WEFT_FIGURE_NS, true},
-    [COPIES] = {"copies_ns", NULL, 'r', WEFT_FIGURE_NS, true},
-    [KEEPS] = {"keeps", NULL, 'w', WEFT_FIGURE_WORD, false},
+    [OF] = {"of", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [NAMES] = {"names", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [ALIKE] = {"alike", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+    [STRATEGY] = {"strategy", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [REST] = {"rest_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [TIER + WEFT_HOME_DEVICE] = {"device_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [TIER + WEFT_HOME_HOST] = {"host_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [TIER + WEFT_HOME_DISK] = {"disk_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [COMPUTE] = {"compute_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+    [NETWORK] = {"network_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+    [COPIES] = {"copies_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+    [KEEPS] = {"keeps", NULL, 'w', WEFT_FIGURE_WORD, 0},
 };
 
 static void put_time(struct weft_rows *rows, int32_t column, int64_t ns)

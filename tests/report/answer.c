@@ -6,13 +6,13 @@
 enum { NAME, STEP, SHARE, FITS, INNER, OTHER, NOTE, N_COLUMNS };
 
 static const struct weft_column columns[N_COLUMNS] = {
-    [NAME] = {"name", "name", 'l', WEFT_FIGURE_WORD, false},
-    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, true},
-    [SHARE] = {"share", "share", 'r', WEFT_FIGURE_PERCENT, false},
-    [FITS] = {"fits", "fits", 'l', WEFT_FIGURE_BOOL, false},
-    [INNER] = {"bytes.state", NULL, 'r', WEFT_FIGURE_BYTES, false},
-    [OTHER] = {"bytes.saved", NULL, 'r', WEFT_FIGURE_BYTES, false},
-    [NOTE] = {NULL, "note", 'l', WEFT_FIGURE_WORD, false},
+    [NAME] = {"name", "name", 'l', WEFT_FIGURE_WORD, 0},
+    [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
+    [SHARE] = {"share", "share", 'r', WEFT_FIGURE_PERCENT, 0},
+    [FITS] = {"fits", "fits", 'l', WEFT_FIGURE_BOOL, 0},
+    [INNER] = {"bytes.state", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [OTHER] = {"bytes.saved", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [NOTE] = {NULL, "note", 'l', WEFT_FIGURE_WORD, 0},
 };
 
 /* Two rows of a table, a member of its own, and a row for data alone. */
@@ -109,6 +109,93 @@ Test(answer, a_head_may_change_or_leave_the_text)
     weft_text_init(&out);
     weft_answer_text(&answer, &out);
     cr_assert_str_eq(weft_text_chars(&out), "of 3\nx\n");
+    weft_text_finish(&out);
+    weft_answer_finish(&answer);
+}
+
+/* A table has a title, a count of hidden rows and a note; without rows in text it has none. */
+Test(answer, tables_have_titles_and_notes)
+{
+    struct weft_answer answer = {0};
+    struct weft_text out;
+    weft_text_init(&out);
+    for (int i = 0; i < 2; i++) {
+        struct weft_rows *rows = weft_answer_table(&answer, NULL, columns, STEP + 1);
+        weft_rows_title(rows, "title %d", i);
+        weft_rows_note(rows, "note %d", i);
+        weft_rows_more(rows, 3 * i);
+        if (i > 0) weft_rows_begin(rows, NULL);
+        weft_rows_integer(rows, STEP, 1000);
+    }
+    weft_answer_text(&answer, &out);
+    cr_assert_str_eq(weft_text_chars(&out), "title 1\n  name     step\n  -     1.00 us\n"
+                                            "  3 more, --all\nnote 1\n");
+    weft_text_finish(&out);
+    weft_answer_finish(&answer);
+}
+
+/* Lists break after commas where a line is full. */
+Test(answer, lists_are_wrapped)
+{
+    struct weft_answer answer = {0};
+    struct weft_text out;
+    weft_text_init(&out);
+    out.columns = 22;
+    weft_answer_list(&answer, "head", "a one, b two, c three");
+    weft_answer_list(&answer, "none", "");
+    weft_answer_text(&answer, &out);
+    cr_assert_str_eq(weft_text_chars(&out),
+                     "head      a one,\n          b two,\n          c three\n");
+    weft_text_finish(&out);
+    weft_answer_finish(&answer);
+}
+
+/* Facts and tables may be in objects, keys name inner objects, and rows may be values or series. */
+Test(answer, data_is_nested)
+{
+    static const struct weft_column deep[] = {
+        {"a", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        {"b.c.d", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"b.c.e", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"b.f", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"g", NULL, 'l', WEFT_FIGURE_WORD, WEFT_COLUMN_CSV | WEFT_COLUMN_QUOTED},
+        {"h", NULL, 'l', WEFT_FIGURE_WORD, WEFT_COLUMN_JSON}};
+    static const struct weft_column value[] = {{"", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
+    struct weft_answer answer = {0};
+    struct weft_text out;
+    struct weft_json_writer writer;
+    weft_text_init(&out);
+    weft_answer_open(&answer, "in");
+    weft_answer_bool(&answer, "yes", true);
+    weft_answer_word(&answer, "none", NULL);
+    struct weft_rows *rows = weft_answer_table(&answer, "map", value, 1);
+    rows->is_object = true;
+    weft_rows_begin(rows, "x");
+    weft_rows_integer(rows, 0, 7);
+    weft_answer_close(&answer);
+    rows = weft_answer_table(&answer, "series", deep, 6);
+    rows->points = "points";
+    for (int i = 0; i < 3; i++) {
+        weft_rows_begin(rows, NULL);
+        if (i != 1) weft_rows_begin_series(rows);
+        weft_rows_word(rows, 0, i < 2 ? "p" : "q");
+        weft_rows_integer(rows, 1 + i, i);
+        weft_rows_word(rows, 4, "w");
+        weft_rows_word(rows, 5, "j");
+    }
+    weft_json_writer_init(&writer, &out, 0);
+    weft_answer_json(&answer, &writer);
+    cr_assert_str_eq(weft_text_chars(&out),
+                     "{\"in\": {\"yes\": true, \"none\": null, \"map\": {\"x\": 7}}, "
+                     "\"series\": [{\"a\": \"p\", \"points\": "
+                     "[{\"b\": {\"c\": {\"d\": 0}}, \"h\": \"j\"}, "
+                     "{\"b\": {\"c\": {\"e\": 1}}, \"h\": \"j\"}]}, "
+                     "{\"a\": \"q\", \"points\": [{\"b\": {\"f\": 2}, \"h\": \"j\"}]}]}");
+    weft_text_finish(&out);
+    weft_text_init(&out);
+    weft_answer_csv(&answer, &out);
+    cr_assert_str_eq(weft_text_chars(&out), "\n7\na,b.c.d,b.c.e,b.f,g\np,0,,,\"w\"\n"
+                                            "p,,1,,\"w\"\nq,,,2,\"w\"\n");
     weft_text_finish(&out);
     weft_answer_finish(&answer);
 }

@@ -6,6 +6,7 @@
 
 #include "plan/placement.h"
 #include "tests/program/random_model.h"
+#include "tests/report/answer_text.h"
 #include "tests/report/small_plan.h"
 
 enum { CASES = 60 };
@@ -225,7 +226,7 @@ static void expect_text_explain(const struct weft_plan *plan, const char *text)
 {
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
+    ADD_TEXT(&out, weft_explain(plan, no_stairs, WEFT_EXPLAIN_ROWS, &answer));
     cr_assert(weft_text_ok(&out));
     cr_assert_str_eq(weft_text_chars(&out), text);
     weft_text_finish(&out);
@@ -237,7 +238,13 @@ Test(explain, text_folds_equal_blocks)
     problem.tiers[0].limit_bytes = 1250;
     struct weft_plan *plan = small_plan(&problem);
     expect_text_explain(
-        plan, "the price of each strategy: bytes in slot B:a, time of compute and lanes without "
+        plan, "a block more or less, of 100 B at slot B:a; planned again without pages\n"
+              "  memory        rows within        step  changes it by\n"
+              "  a block less     1.56 KiB  none found              -\n"
+              "  as planned       1.66 KiB  none found              -\n"
+              "  a block more     1.76 KiB  none found              -\n"
+              "\n"
+              "the price of each strategy: bytes in slot B:a, time of compute and lanes without "
               "overlap\n"
               "  decision  strategy   frees      adds  a ms frees\n"
               "  a         dp        +400 B  -1.00 us           -\n"
@@ -272,9 +279,9 @@ Test(explain, long_tables_end_in_how_many_more_there_are)
     struct weft_text all, out;
     weft_text_init(&all);
     weft_text_init(&out);
-    weft_explain(plan, 5, &all);
+    ADD_TEXT(&all, weft_explain(plan, no_stairs, 5, &answer));
     cr_assert_null(strstr(weft_text_chars(&all), "--all"), "five rows are no more than five");
-    weft_explain(plan, 1, &out);
+    ADD_TEXT(&out, weft_explain(plan, no_stairs, 1, &answer));
     cr_assert(strstr(weft_text_chars(&out), "\n  a     sdp          2  100 B  2.40 us  200 ns\n"
                                             "  1 more, --all\n\nthe channel"),
               "%s", weft_text_chars(&out));
@@ -292,7 +299,7 @@ Test(explain, text_says_nothing_of_what_is_not_there)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
+    ADD_TEXT(&out, weft_explain(plan, no_stairs, WEFT_EXPLAIN_ROWS, &answer));
     cr_assert_null(strstr(weft_text_chars(&out), "nothing"));
     weft_text_finish(&out);
     weft_plan_destroy(plan);
@@ -315,7 +322,7 @@ Test(explain, units_show_what_their_policy_moves)
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
+    ADD_TEXT(&out, weft_explain(plan, no_stairs, WEFT_EXPLAIN_ROWS, &answer));
     cr_assert(strstr(weft_text_chars(&out), "\n  a     sdp          0    0 B     0 ns  200 ns\n"));
     cr_assert(strstr(weft_text_chars(&out), "\n  b     sdp          2  300 B  2.40 us  200 ns\n"));
     weft_text_finish(&out);
@@ -332,7 +339,7 @@ Test(explain, long_names_stay_whole)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
+    ADD_TEXT(&out, weft_explain(plan, no_stairs, WEFT_EXPLAIN_ROWS, &answer));
     size_t times = 0;
     for (const char *at = weft_text_chars(&out); (at = strstr(at, name)); at += sizeof name - 1)
         times++;
@@ -377,13 +384,11 @@ Test(explain, json_has_an_object_a_block)
     problem.decisions[0].name = "a \"\xC3\xA9\"\n";
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
-    struct weft_json_writer writer;
     struct weft_json *document = NULL;
     struct weft_error err = {0};
     weft_text_init(&out);
-    weft_json_writer_init(&writer, &out, 2);
     static const int64_t step_ns[WEFT_STAIRS] = {-1, 9000, 8000};
-    weft_explain_json(plan, step_ns, &writer);
+    ADD_JSON(&out, 2, weft_explain(plan, step_ns, 1, &answer));
     enum weft_status status =
         weft_json_parse(weft_text_chars(&out), out.length, "explain", &document, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report/explain.h"
+#include "tests/report/answer_text.h"
 #include "tests/report/small_plan.h"
 
 /* Expects this text about the blocks of the small problem. */
@@ -12,7 +13,7 @@ static void expect_explain_blocks(struct weft_problem_blocks blocks, const char 
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain_blocks(plan, &out);
+    ADD_TEXT(&out, weft_explain_blocks(plan, &answer));
     cr_assert_str_eq(weft_text_chars(&out), text);
     weft_text_finish(&out);
     weft_plan_destroy(plan);
@@ -53,7 +54,7 @@ Test(explain_blocks, knows_fused_units_by_their_layers)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain_blocks(plan, &out);
+    ADD_TEXT(&out, weft_explain_blocks(plan, &answer));
     cr_assert(strstr(weft_text_chars(&out), "2 units, 1 of several layers"), "%s",
               weft_text_chars(&out));
     weft_text_finish(&out);

@@ -3,13 +3,14 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/report/answer_text.h"
 #include "tests/report/small_plan.h"
 
 static void expect_ways(const struct weft_plan *plan, int32_t most_rows, const char *text)
 {
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain_ways(plan, most_rows, &out);
+    ADD_TEXT(&out, weft_explain_ways(plan, most_rows, &answer));
     cr_assert_str_eq(weft_text_chars(&out), text);
     weft_text_finish(&out);
 }
@@ -51,7 +52,7 @@ Test(explain_ways, names_the_best_exchange_in_both_directions)
     problem.items[A_ALL_REDUCE].block_ns = 2000; /* dp adds 1800 ns for 400 bytes */
     problem.items[B_ALL_REDUCE].block_ns = 1200; /* and 200 ns for 100 */
     weft_text_init(&out);
-    weft_explain_ways(plan, 20, &out);
+    ADD_TEXT(&out, weft_explain_ways(plan, 20, &answer));
     cr_assert_not_null(strstr(weft_text_chars(&out),
                               "next with less memory: b dp, which frees +100 B for +200 ns\n"),
                        "%s", weft_text_chars(&out));
@@ -59,7 +60,7 @@ Test(explain_ways, names_the_best_exchange_in_both_directions)
     weft_text_finish(&out);
     plan->strategies[0] = plan->strategies[1] = IS_DP;
     weft_text_init(&out);
-    weft_explain_ways(plan, 20, &out);
+    ADD_TEXT(&out, weft_explain_ways(plan, 20, &answer));
     cr_assert_not_null(strstr(weft_text_chars(&out),
                               "next with more memory: a sdp, which frees -400 B for -1.80 us\n"),
                        "%s", weft_text_chars(&out));
@@ -72,13 +73,9 @@ Test(explain_ways, json_has_every_strategy)
 {
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = small_plan(&problem);
-    struct weft_json_writer writer;
     struct weft_text out;
     weft_text_init(&out);
-    weft_json_writer_init(&writer, &out, 0);
-    weft_json_begin_object(&writer);
-    weft_explain_ways_json(plan, &writer);
-    weft_json_end_object(&writer);
+    ADD_JSON(&out, 0, weft_explain_ways(plan, 1, &answer));
     cr_assert_str_eq(
         weft_text_chars(&out),
         "{\"strategies\": [{\"decision\": \"a\", \"strategy\": \"dp\", \"chosen\": false, "

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "tests/program/random_model.h"
+#include "tests/report/answer_text.h"
 #include "tests/report/small_plan.h"
 
 static char *text_of(const struct weft_plan *plan)
 {
     struct weft_text out;
     weft_text_init(&out);
-    weft_report_plan(plan, &out);
+    ADD_TEXT(&out, weft_report_plan(plan, &answer));
     cr_assert(weft_text_ok(&out));
     return out.data;
 }
@@ -208,7 +209,7 @@ Test(plan_report, policies_wrap)
     struct weft_text report;
     weft_text_init(&report);
     report.columns = 72;
-    weft_report_plan(&wide, &report);
+    ADD_TEXT(&report, weft_report_plan(&wide, &answer));
     char *text = report.data;
     char *at = strstr(text, "policies  ") + 10, *end = strstr(text, "\nstep ");
     *end = '\0';
@@ -233,7 +234,7 @@ Test(plan_report, memory_names_its_slot)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
-    weft_report_memory(plan, 2, &out);
+    ADD_TEXT(&out, weft_report_memory(plan, 2, &answer));
     cr_assert(strstr(weft_text_chars(&out), "  memory in slot fill"), "%s", out.data);
     cr_assert(strstr(weft_text_chars(&out), "gathered parameters     200 B\n"), "%s", out.data);
     cr_assert(strstr(weft_text_chars(&out), "in all               1.17 KiB\n"), "%s", out.data);
@@ -244,12 +245,10 @@ Test(plan_report, memory_names_its_slot)
 static struct weft_json *json_of(const struct weft_plan *plan)
 {
     struct weft_text out;
-    struct weft_json_writer writer;
     struct weft_json *document = NULL;
     struct weft_error err = {0};
     weft_text_init(&out);
-    weft_json_writer_init(&writer, &out, 2);
-    weft_report_plan_json(plan, &writer);
+    ADD_JSON(&out, 2, weft_report_plan(plan, &answer));
     enum weft_status status =
         weft_json_parse(weft_text_chars(&out), out.length, "report", &document, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);

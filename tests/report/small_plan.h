@@ -10,6 +10,9 @@
 #include "program/predict.h"
 #include "tests/problem/small_problem.h"
 
+/* Steps of no plan with other memory. */
+static const int64_t no_stairs[3] = {-1, -1, -1};
+
 /* Predicted, not lowered. The caller destroys it before the problem. */
 static inline struct weft_plan *small_plan(const struct weft_problem *problem)
 {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tests/report/answer_text.h"
 #include "tests/report/small_plan.h"
 
 static void expect_line(struct weft_text *text, const char *wanted)
@@ -34,7 +35,7 @@ Test(first_line, names_the_choices)
     weft_answer_ways(plan, &out);
     expect_line(&out, "sdp");
     plan->bound_ns = 0;
-    weft_answer_plan(plan, 0, &out);
+    ADD_TEXT(&out, weft_answer_plan(plan, 0, &answer));
     cr_assert(strstr(weft_text_chars(&out), "sdp: ") == weft_text_chars(&out), "%s",
               weft_text_chars(&out));
     cr_assert(strstr(weft_text_chars(&out), "1.66 KiB\n") != NULL, "%s", weft_text_chars(&out));

@@ -1,5 +1,6 @@
 #include "report/study/sweep.h"
 
+#include "tests/report/answer_text.h"
 #include "tests/report/study/small_sweep.h"
 
 Test(sweep, a_bound_for_more_memory_holds_for_less)
@@ -27,7 +28,7 @@ Test(sweep, table_has_a_column_a_limit)
     struct weft_text out;
     make_small_sweep(&small);
     weft_text_init(&out);
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     expect_text(&out, "step time by memory limit; a<b.json, 4 ranks, times analytic\n"
                       "  limit         1.00 KiB  2.00 KiB  3.00 KiB\n"
                       "  best            300 us    220 us    200 us\n"
@@ -55,7 +56,7 @@ Test(sweep, table_has_the_shares_of_the_first_planner_s_strategies)
     small.best[1].shares.saved[0] = 1;
     small.best[2].fits = false;
     weft_text_init(&out);
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     expect_text(&out, "step time by memory limit; a<b.json, 4 ranks, times analytic\n"
                       "  limit         1.00 KiB  2.00 KiB  3.00 KiB\n"
                       "  best            300 us    220 us         -\n"
@@ -82,7 +83,7 @@ Test(sweep, who_has_no_plan_is_one_line)
     small.sweep.n_curves = 4;
     small.best[0].measured_ns = 310000;
     weft_text_init(&out);
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     expect_text(&out, "step time by memory limit; a<b.json, 4 ranks, times analytic\n"
                       "  limit           1.00 KiB  2.00 KiB  3.00 KiB\n"
                       "  best              300 us    220 us    200 us\n"
@@ -98,7 +99,7 @@ Test(sweep, who_has_no_plan_is_one_line)
     weft_text_finish(&out);
     small.sweep.n_curves = 3;
     weft_text_init(&out);
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     cr_assert(strstr(weft_text_chars(&out), "\n  no plan within any of these limits: never\n"),
               "%s", weft_text_chars(&out));
     weft_text_finish(&out);
@@ -114,7 +115,7 @@ Test(sweep, the_fastest_at_a_limit_is_painted)
     small.slow[2].step_ns = small.best[2].step_ns;
     weft_text_init(&out);
     out.color = true;
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     const char *text = weft_text_chars(&out);
     for (const char *at = text; (at = strstr(at, "\x1b[32m")) != NULL; at++)
         n++;
@@ -135,7 +136,7 @@ Test(sweep, table_shows_what_was_measured_in_even_parts_where_lines_are_short)
     struct weft_text out;
     weft_text_init(&out);
     out.columns = 80;
-    weft_sweep_table(&sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&sweep, &answer));
     expect_text(&out, "step time by memory limit; c, 1 ranks, times measured\n"
                       "  limit             1 B      2 B      3 B      4 B      5 B\n"
                       "  p             1.00 us  1.00 us  1.00 us  1.00 us  1.00 us\n"
@@ -155,24 +156,22 @@ Test(sweep, measured_over_an_emulated_link_is_said)
 {
     struct small_sweep small;
     struct weft_text out;
-    struct weft_json_writer writer;
     make_small_sweep(&small);
     small.best[0].measured_ns = 310000;
     small.sweep.emulated = true;
     weft_text_init(&out);
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     cr_assert(strstr(weft_text_chars(&out), "\n  best, measured, emulated    310 us"), "%s",
               weft_text_chars(&out));
     weft_text_finish(&out);
-    weft_sweep_csv(&small.sweep, &out);
+    ADD_CSV(&out, weft_sweep_report(&small.sweep, &answer));
     cr_assert(strstr(weft_text_chars(&out), ",310000,0,0,\"analytic\",emulated\n"), "%s",
               weft_text_chars(&out));
     weft_text_finish(&out);
     weft_sweep_svg(&small.sweep, &out);
     cr_assert(strstr(weft_text_chars(&out), "emulated"));
     weft_text_finish(&out);
-    weft_json_writer_init(&writer, &out, 0);
-    weft_sweep_json(&small.sweep, &writer);
+    ADD_JSON(&out, 0, weft_sweep_report(&small.sweep, &answer));
     cr_assert(strstr(weft_text_chars(&out), "\"link\": \"emulated\""), "%s", weft_text_chars(&out));
     weft_text_finish(&out);
 }
@@ -186,7 +185,7 @@ Test(sweep, csv_has_a_line_a_point_and_no_zero_for_what_is_not_known)
     small.best[0].measured_bytes = 2000;
     small.sweep.times = "an \"odd\", source";
     weft_text_init(&out);
-    weft_sweep_csv(&small.sweep, &out);
+    ADD_CSV(&out, weft_sweep_report(&small.sweep, &answer));
     expect_text(&out, "planner,memory_limit_bytes,policy_limit_bytes,host_limit_bytes,fits,"
                       "step_ns,exposed_ns,compute_ns,channel_ns,total_bytes,bound_ns,"
                       "measured_step_ns,measured_exposed_ns,measured_bytes,times,link\n"
@@ -203,12 +202,10 @@ Test(sweep, json_says_which_points_have_no_plan)
 {
     struct small_sweep small;
     struct weft_text out;
-    struct weft_json_writer writer;
     struct weft_json *document = NULL;
     make_small_sweep(&small);
     weft_text_init(&out);
-    weft_json_writer_init(&writer, &out, 2);
-    weft_sweep_json(&small.sweep, &writer);
+    ADD_JSON(&out, 2, weft_sweep_report(&small.sweep, &answer));
     cr_assert_eq(weft_json_parse(weft_text_chars(&out), out.length, "sweep", &document, NULL),
                  WEFT_OK);
     const struct weft_json_value *curves = weft_json_member(weft_json_root(document), "curves");
@@ -223,6 +220,31 @@ Test(sweep, json_says_which_points_have_no_plan)
     cr_assert_float_eq(gap, 3.5, 1e-12);
     weft_json_destroy(document);
     weft_text_finish(&out);
+}
+
+/* Shares above 0 are in JSON, and the axes of a picture are columns of the points. */
+Test(sweep, points_have_shares_and_axes)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    small.best[0].shares.policies[WEFT_POLICY_SDP] = 0.25;
+    small.best[0].shares.policies[WEFT_POLICY_FSDP] = 0.75;
+    small.best[0].shares.keeps[WEFT_KEEP_DEVICE] = 1;
+    weft_text_init(&out);
+    ADD_JSON(&out, 0, weft_sweep_report(&small.sweep, &answer));
+    cr_assert(strstr(weft_text_chars(&out),
+                     "\"gap\": 0.5, \"shares\": {\"units\": {\"sdp\": 0.25, \"fsdp\": 0.75}, "
+                     "\"state\": {\"device\": 1}}}"),
+              "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+    struct weft_answer answer = {0};
+    weft_sweep_put_points(&small.sweep, &answer);
+    const struct weft_rows *rows = answer.first->rows;
+    cr_assert_str_eq(rows->columns[rows->x].key, "memory_limit_bytes");
+    cr_assert_str_eq(rows->columns[rows->y].key, "step_ns");
+    cr_assert_eq(rows->columns[rows->y].figure, WEFT_FIGURE_NS);
+    weft_answer_finish(&answer);
 }
 
 /* A split has one limit; the joint plan stands in the last column. */
@@ -242,7 +264,7 @@ Test(sweep, a_split_is_over_what_policies_were_chosen_within)
                                .curves = curves};
     struct weft_text out;
     weft_text_init(&out);
-    weft_sweep_table(&sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&sweep, &answer));
     expect_text(&out, "step time by the memory that policies were chosen within; c, 2 ranks, times "
                       "analytic\n"
                       "  policies within    1.00 KiB  2.00 KiB\n"
@@ -273,7 +295,7 @@ Test(sweep, a_grid_has_a_row_a_limit_of_the_host)
     struct weft_text out;
     make_small_grid(&small);
     weft_text_init(&out);
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     expect_text(&out, "step time of ilp by memory limit (across) and the host's (down); a<b.json, "
                       "4 ranks, times analytic\n"
                       "  host limit       1.00 KiB  2.00 KiB  3.00 KiB\n"
@@ -285,7 +307,7 @@ Test(sweep, a_grid_has_a_row_a_limit_of_the_host)
     /* A row without any plan stays. */
     small.none[1].fits = small.none[2].fits = false;
     small.some[0].measured_ns = 500000;
-    weft_sweep_table(&small.sweep, &out);
+    ADD_TEXT(&out, weft_sweep_report(&small.sweep, &answer));
     expect_text(&out, "step time of ilp by memory limit (across) and the host's (down); a<b.json, "
                       "4 ranks, times analytic\n"
                       "  host limit          1.00 KiB  2.00 KiB  3.00 KiB\n"
@@ -300,17 +322,15 @@ Test(sweep, points_of_a_grid_say_both_limits)
 {
     struct small_grid small;
     struct weft_text out;
-    struct weft_json_writer writer;
     make_small_grid(&small);
     weft_text_init(&out);
-    weft_sweep_csv(&small.sweep, &out);
+    ADD_CSV(&out, weft_sweep_report(&small.sweep, &answer));
     cr_assert(strstr(weft_text_chars(&out), "\nilp,1024,,0,0,,,,,,380000,"), "%s",
               weft_text_chars(&out));
     cr_assert(strstr(weft_text_chars(&out), "\nilp,1024,,4096,1,400000,"), "%s",
               weft_text_chars(&out));
     weft_text_finish(&out);
-    weft_json_writer_init(&writer, &out, 0);
-    weft_sweep_json(&small.sweep, &writer);
+    ADD_JSON(&out, 0, weft_sweep_report(&small.sweep, &answer));
     cr_assert(strstr(weft_text_chars(&out), "\"grid\": true"), "%s", weft_text_chars(&out));
     cr_assert(strstr(weft_text_chars(&out),
                      "\"memory_limit_bytes\": 1024, \"host_limit_bytes\": 0, \"fits\": false"),

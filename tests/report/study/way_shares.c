@@ -41,23 +41,3 @@ Test(way_shares, parameters_and_saved_activations_are_shared_by_their_sizes)
     cr_assert_float_eq(shares.saved[weft_layer_choice_number(whole)], 0.75, 1e-12);
     cr_assert_float_eq(shares.saved[0], 0.25, 1e-12);
 }
-
-Test(way_shares, json_has_the_shares_above_0)
-{
-    const struct weft_way_shares shares = small_shares(), none = {0};
-    struct weft_json_writer writer;
-    struct weft_text out;
-    weft_text_init(&out);
-    weft_json_writer_init(&writer, &out, 0);
-    weft_json_begin_object(&writer);
-    weft_way_shares_json(&none, &writer);
-    weft_json_flat(&writer);
-    weft_way_shares_json(&shares, &writer);
-    weft_json_end_object(&writer);
-    cr_assert_str_eq(weft_text_chars(&out),
-                     "{\"shares\": {\"units\": {\"dp\": 0.5, \"sdp\": 0.5}, \"state\": "
-                     "{\"device\": 0.5, \"host\": 0.5}, \"saved\": {\"device\": 0.25, "
-                     "\"whole\": 0.75}}}",
-                     "%s", weft_text_chars(&out));
-    weft_text_finish(&out);
-}

@@ -69,7 +69,7 @@ enum weft_status weft_cli_emit_answer(const struct weft_cli *cli, const struct w
     struct weft_text out;
     weft_cli_report_init(cli, cli->output, &out);
     if (cli->json) {
-        weft_json_writer_init(&writer, &out, 2);
+        weft_json_writer_init(&writer, &out, answer->is_line ? 0 : 2);
         weft_answer_json(answer, &writer);
         weft_text_add(&out, "\n");
     } else {

@@ -100,6 +100,7 @@ struct weft_answer {
         enum weft_figure figure; /* of the fact */
         struct weft_rows *rows;
     } * first, *last;
+    bool is_line; /* its JSON is one line */
     bool failed;
 };
 

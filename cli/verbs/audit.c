@@ -4,14 +4,13 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json/json.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "cli/command.h"
 #include "cli/job/hosts.h"
 #include "cli/job/rank.h"
 #include "cli/job/replay.h"
-#include "cli/terminal.h"
+#include "report/answer.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 
@@ -188,97 +187,106 @@ static bool is_equal(const struct audit *audit)
     return first_other(audit) == NULL && audit->chain.broken == 0 && count_missing(audit) == 0;
 }
 
-static void put_part(const struct part *part, struct weft_json_writer *writer)
+static void add_part_row(const struct part *part, struct weft_rows *rows)
 {
-    weft_json_begin_object(writer);
-    weft_json_flat(writer);
-    weft_json_put_integer(writer, "first_step", part->steps.first);
-    weft_json_put_integer(writer, "last_step", part->steps.last);
-    weft_json_put_bool(writer, "replayed", part->drawn);
-    if (part->drawn) {
-        const struct weft_replay_outcome *outcome = &part->outcome;
-        weft_json_put_integer(writer, "compared", outcome->compared);
-        weft_json_put_bool(writer, "equal", outcome->differs == 0);
-        weft_json_put_bool(writer, "ends_in_checkpoint", outcome->ends);
-        if (outcome->differs > 0) {
-            weft_json_put_integer(writer, "differs_at", outcome->differs);
-            weft_json_put_string(writer, "differs_in", weft_text_chars(&outcome->how));
-            if (outcome->rank >= 0) weft_json_put_integer(writer, "rank", outcome->rank);
-        }
-    }
-    weft_json_end_object(writer);
+    enum { FIRST, LAST, REPLAYED, COMPARED, EQUAL, ENDS, AT, IN, RANK };
+    const struct weft_replay_outcome *outcome = &part->outcome;
+    weft_rows_begin(rows, NULL);
+    weft_rows_integer(rows, FIRST, part->steps.first);
+    weft_rows_integer(rows, LAST, part->steps.last);
+    weft_rows_integer(rows, REPLAYED, part->drawn);
+    if (!part->drawn) return;
+    weft_rows_integer(rows, COMPARED, outcome->compared);
+    weft_rows_integer(rows, EQUAL, outcome->differs == 0);
+    weft_rows_integer(rows, ENDS, outcome->ends);
+    if (outcome->differs == 0) return;
+    weft_rows_integer(rows, AT, outcome->differs);
+    weft_rows_word(rows, IN, weft_text_chars(&outcome->how));
+    if (outcome->rank >= 0) weft_rows_integer(rows, RANK, outcome->rank);
 }
 
-static void put_json(const struct audit *audit, struct weft_text *out)
+static void add_parts(const struct audit *audit, struct weft_answer *answer)
 {
-    struct weft_json_writer writer;
-    char hash[WEFT_HASH_TEXT_BYTES];
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "kind", "audit");
-    weft_json_put_string(&writer, "run", audit->replay.run);
-    weft_json_put_string(&writer, "weft", WEFT_VERSION);
-    if (audit->kernels != NULL) weft_json_put_string(&writer, "kernels", audit->kernels);
-    weft_json_put_string(&writer, "config", weft_hash_show(audit->config, hash));
-    weft_json_put_string(&writer, "data", weft_hash_show(audit->data, hash));
-    weft_json_key(&writer, "chain");
-    weft_json_begin_object(&writer);
-    weft_json_flat(&writer);
-    weft_json_put_integer(&writer, "checkpoints", audit->replay.n_kept);
-    weft_json_put_integer(&writer, "whole", audit->chain.whole);
-    weft_json_put_integer(&writer, "broken", audit->chain.broken);
-    weft_json_put_integer(&writer, "gone", audit->chain.gone);
-    weft_json_end_object(&writer);
-    weft_json_put_integer(&writer, "seed", audit->seed);
-    weft_json_put_integer(&writer, "ranks", audit->replay.session.config->cluster.ranks);
-    weft_json_put_string(&writer, "planner", audit->replay.session.plan->planner);
-    weft_json_put_integer(&writer, "steps", count_recorded(audit));
-    weft_json_put_integer(&writer, "replayed", audit->replayed);
-    weft_json_put_integer(&writer, "missing", count_missing(audit));
-    weft_json_put_number(&writer, "chance",
-                         (double)audit->replayed / (double)count_recorded(audit));
-    weft_json_key(&writer, "parts");
-    weft_json_begin_array(&writer);
-    for (int32_t p = 0; p < audit->n; p++)
-        put_part(&audit->parts[p], &writer);
-    weft_json_end_array(&writer);
-    weft_json_put_bool(&writer, "equal", is_equal(audit));
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
-}
-
-static void put_text(const struct audit *audit, struct weft_text *out)
-{
-    char hash[WEFT_HASH_TEXT_BYTES];
-    const struct part *other = first_other(audit);
-    const struct chain *chain = &audit->chain;
-    weft_text_addf(out, "run       %s, config %s\n", audit->replay.run,
-                   weft_hash_show(audit->config, hash));
-    weft_text_addf(out, "data      %s\n", weft_hash_show(audit->data, hash));
-    weft_text_addf(out,
-                   "chain     %d kept checkpoint%s: %d link%s whole, %d broken, %d to "
-                   "checkpoints that are gone\n",
-                   audit->replay.n_kept, audit->replay.n_kept == 1 ? "" : "s", chain->whole,
-                   chain->whole == 1 ? "" : "s", chain->broken, chain->gone);
+    static const struct weft_column columns[] = {
+        {"first_step", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"last_step", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"replayed", NULL, 'l', WEFT_FIGURE_BOOL, 0},
+        {"compared", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"equal", NULL, 'l', WEFT_FIGURE_BOOL, 0},
+        {"ends_in_checkpoint", NULL, 'l', WEFT_FIGURE_BOOL, 0},
+        {"differs_at", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        {"differs_in", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        {"rank", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
+    struct weft_rows *rows =
+        weft_answer_table(answer, "parts", columns, sizeof columns / sizeof *columns);
+    if (rows != NULL) rows->is_flat = true;
     for (int32_t p = 0; p < audit->n; p++) {
         const struct part *part = &audit->parts[p];
-        weft_text_addf(out, "%-9s steps %lld to %lld%s\n",
-                       !part->drawn                 ? "not drawn"
-                       : part->outcome.differs == 0 ? "equal"
-                                                    : "differs",
-                       (long long)part->steps.first, (long long)part->steps.last,
-                       part->drawn && part->outcome.ends && part->outcome.differs == 0
-                           ? ", up to the checkpoint"
-                           : "");
+        add_part_row(part, rows);
+        weft_answer_say(answer, NULL, "%-9s steps %lld to %lld%s\n",
+                        !part->drawn                 ? "not drawn"
+                        : part->outcome.differs == 0 ? "equal"
+                                                     : "differs",
+                        (long long)part->steps.first, (long long)part->steps.last,
+                        part->drawn && part->outcome.ends && part->outcome.differs == 0
+                            ? ", up to the checkpoint"
+                            : "");
     }
+}
+
+static void add_chain(const struct audit *audit, struct weft_answer *answer)
+{
+    static const struct weft_column columns[] = {{"checkpoints", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+                                                 {"whole", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+                                                 {"broken", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+                                                 {"gone", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
+    const struct chain *chain = &audit->chain;
+    const int32_t counts[] = {audit->replay.n_kept, chain->whole, chain->broken, chain->gone};
+    struct weft_rows *rows = weft_answer_table(answer, NULL, columns, 4);
+    if (rows != NULL) rows->is_flat = true;
+    weft_rows_begin(rows, "chain");
+    for (int32_t c = 0; c < 4; c++)
+        weft_rows_integer(rows, c, counts[c]);
+    weft_answer_say(answer, NULL,
+                    "chain     %d kept checkpoint%s: %d link%s whole, %d broken, %d to "
+                    "checkpoints that are gone\n",
+                    counts[0], counts[0] == 1 ? "" : "s", counts[1], counts[1] == 1 ? "" : "s",
+                    counts[2], counts[3]);
+}
+
+static void fill_answer(const struct audit *audit, struct weft_answer *answer)
+{
+    char config[WEFT_HASH_TEXT_BYTES], data[WEFT_HASH_TEXT_BYTES];
+    const struct part *other = first_other(audit);
+    const int64_t steps = count_recorded(audit);
+    const double chance = (double)audit->replayed / (double)steps;
+    weft_hash_show(audit->config, config);
+    weft_hash_show(audit->data, data);
+    weft_answer_say(answer, NULL, "run       %s, config %s\ndata      %s\n", audit->replay.run,
+                    config, data);
+    weft_answer_word(answer, "kind", "audit");
+    weft_answer_word(answer, "run", audit->replay.run);
+    weft_answer_word(answer, "weft", WEFT_VERSION);
+    if (audit->kernels != NULL) weft_answer_word(answer, "kernels", audit->kernels);
+    weft_answer_word(answer, "config", config);
+    weft_answer_word(answer, "data", data);
+    add_chain(audit, answer);
+    weft_answer_integer(answer, "seed", audit->seed);
+    weft_answer_integer(answer, "ranks", audit->replay.session.config->cluster.ranks);
+    weft_answer_word(answer, "planner", audit->replay.session.plan->planner);
+    weft_answer_integer(answer, "steps", steps);
+    weft_answer_integer(answer, "replayed", audit->replayed);
+    weft_answer_integer(answer, "missing", count_missing(audit));
+    weft_answer_real(answer, "chance", chance);
+    add_parts(audit, answer);
+    weft_answer_bool(answer, "equal", is_equal(audit));
     if (other != NULL)
-        weft_text_addf(out, "differs   first in step %lld: %s\n", (long long)other->outcome.differs,
-                       weft_text_chars(&other->outcome.how));
-    weft_text_addf(out,
-                   "chance    %.1f %%: so likely is a single wrong step among these %lld replayed "
-                   "of %lld (--draw %" PRId64 ")\n",
-                   100 * (double)audit->replayed / (double)count_recorded(audit),
-                   (long long)audit->replayed, (long long)count_recorded(audit), audit->seed);
+        weft_answer_say(answer, NULL, "differs   first in step %lld: %s\n",
+                        (long long)other->outcome.differs, weft_text_chars(&other->outcome.how));
+    weft_answer_say(answer, NULL,
+                    "chance    %.1f %%: so likely is a single wrong step among these %lld replayed "
+                    "of %lld (--draw %" PRId64 ")\n",
+                    100 * chance, (long long)audit->replayed, (long long)steps, audit->seed);
 }
 
 static enum weft_status judge_audit(const struct audit *audit, struct weft_error *err)
@@ -319,17 +327,16 @@ static enum weft_status hash_config(struct audit *audit, struct weft_error *err)
 static enum weft_status audit_run(struct audit *audit, struct weft_error *err)
 {
     const struct weft_cli *cli = audit->replay.cli;
-    struct weft_text out;
+    struct weft_answer answer = {0};
     WEFT_TRY(hash_config(audit, err));
     WEFT_TRY(check_chain(audit, err));
     WEFT_TRY(cut_parts(audit, err));
     draw_parts(audit);
     WEFT_TRY(weft_replay_plan(&audit->replay, err));
     WEFT_TRY(replay_parts(audit, err));
-    weft_cli_report_init(cli, cli->output, &out);
-    (cli->json ? put_json : put_text)(audit, &out);
-    enum weft_status status = weft_cli_emit(cli, &out, err);
-    weft_text_finish(&out);
+    fill_answer(audit, &answer);
+    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
+    weft_answer_finish(&answer);
     return status == WEFT_OK ? judge_audit(audit, err) : status;
 }
 

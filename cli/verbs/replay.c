@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/job/hosts.h"
 #include "cli/job/rank.h"
-#include "cli/terminal.h"
-#include "report/table.h"
+#include "report/answer.h"
 
 static enum weft_status parse_steps(const char *text, struct weft_replay_segment *out,
                                     struct weft_error *err)
@@ -63,51 +61,43 @@ static void tell_begin(const struct weft_replay *replay, const struct weft_repla
              (long long)ranks, ranks == 1 ? "" : "s", replay->session.plan->planner);
 }
 
-static void put_groups(const struct weft_replay_outcome *outcome, struct weft_json_writer *writer)
+/* A table of all groups, and the one with the highest norm. Data has them if they were asked for.
+ */
+static void add_groups(const struct weft_replay *replay, const struct weft_replay_outcome *outcome,
+                       struct weft_answer *answer)
 {
-    weft_json_key(writer, "groups");
-    weft_json_begin_array(writer);
-    for (int64_t i = 0; i < outcome->n_groups; i++) {
-        const struct weft_replay_group *group = &outcome->groups[i];
-        weft_json_begin_object(writer);
-        weft_json_put_integer(writer, "step", group->step);
-        weft_json_put_integer(writer, "group", group->group);
-        weft_json_put_integer(writer, "first_sample", group->first_sample);
-        weft_json_put_integer(writer, "samples", group->samples);
-        weft_json_put_integer(writer, "place", group->place);
-        weft_json_put_number(writer, "loss", group->loss);
-        weft_json_put_number(writer, "norm", group->norm);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
-/* A table of all groups, and the one with the highest norm. */
-static void tell_groups(const struct weft_replay_outcome *outcome, struct weft_text *out)
-{
+    enum { STEP, GROUP, FIRST, SAMPLES, PLACE, LOSS, NORM, N_COLUMNS };
+    static const struct weft_column columns[N_COLUMNS] = {
+        [STEP] = {"step", "step", 'r', WEFT_FIGURE_INTEGER, 0},
+        [GROUP] = {"group", "group", 'r', WEFT_FIGURE_INTEGER, 0},
+        [FIRST] = {"first_sample", "samples", 'l', WEFT_FIGURE_INTEGER, 0},
+        [SAMPLES] = {"samples", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        [PLACE] = {"place", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        [LOSS] = {"loss", "loss", 'r', WEFT_FIGURE_REAL, WEFT_COLUMN_NULL},
+        [NORM] = {"norm", "norm", 'r', WEFT_FIGURE_REAL, WEFT_COLUMN_NULL}};
     const struct weft_replay_group *highest = outcome->groups;
-    struct weft_table table;
-    if (outcome->n_groups == 0) return;
-    weft_table_init(&table, "rrlrr");
-    for (const char *const *title =
-             (const char *const[]){"step", "group", "samples", "loss", "norm", NULL};
-         *title != NULL; title++)
-        weft_table_cell(&table, "%s", *title);
+    if (!replay->cli->groups) return;
+    struct weft_rows *rows = weft_answer_table(answer, "groups", columns, N_COLUMNS);
     for (int64_t i = 0; i < outcome->n_groups; i++) {
         const struct weft_replay_group *group = &outcome->groups[i];
-        weft_table_cell(&table, "%lld", (long long)group->step);
-        weft_table_cell(&table, "%lld", (long long)group->group);
-        weft_table_cell(&table, "%lld to %lld", (long long)group->first_sample,
-                        (long long)(group->first_sample + group->samples - 1));
-        weft_table_cell(&table, "%.4f", group->loss);
-        weft_table_cell(&table, "%.4f", group->norm);
+        weft_rows_begin(rows, NULL);
+        weft_rows_integer(rows, STEP, group->step);
+        weft_rows_integer(rows, GROUP, group->group);
+        weft_rows_integer(rows, FIRST, group->first_sample);
+        weft_rows_show(rows, FIRST, WEFT_PAINT_NONE, "%lld to %lld", (long long)group->first_sample,
+                       (long long)(group->first_sample + group->samples - 1));
+        weft_rows_integer(rows, SAMPLES, group->samples);
+        weft_rows_integer(rows, PLACE, group->place);
+        weft_rows_real(rows, LOSS, group->loss);
+        weft_rows_show(rows, LOSS, WEFT_PAINT_NONE, "%.4f", group->loss);
+        weft_rows_real(rows, NORM, group->norm);
+        weft_rows_show(rows, NORM, WEFT_PAINT_NONE, "%.4f", group->norm);
         /* A norm that is not a number is the highest of all. */
         if (!isnan(highest->norm) && !(group->norm <= highest->norm)) highest = group;
     }
-    weft_table_render(&table, 0, out);
-    weft_table_finish(&table);
-    weft_text_addf(
-        out,
+    if (outcome->n_groups == 0) return;
+    weft_answer_say(
+        answer, NULL,
         "highest   norm %.4f: group %lld of step %lld, samples %lld to %lld, the first one from "
         "token %lld of the data on\n",
         highest->norm, (long long)highest->group, (long long)highest->step,
@@ -115,49 +105,38 @@ static void tell_groups(const struct weft_replay_outcome *outcome, struct weft_t
         (long long)highest->place);
 }
 
-static void put_json(const struct weft_replay *replay, const struct weft_replay_segment *segment,
-                     const struct weft_replay_outcome *outcome, struct weft_text *out)
+static void fill_answer(const struct weft_replay *replay, const struct weft_replay_segment *segment,
+                        const struct weft_replay_outcome *outcome, struct weft_answer *answer)
 {
-    struct weft_json_writer writer;
     char hash[WEFT_HASH_TEXT_BYTES];
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "kind", "replay");
-    weft_json_put_string(&writer, "run", replay->run);
-    weft_json_put_integer(&writer, "from_step", segment->from);
-    weft_json_put_integer(&writer, "first_step", segment->first);
-    weft_json_put_integer(&writer, "last_step", segment->last);
-    weft_json_put_integer(&writer, "ranks", replay->session.config->cluster.ranks);
-    weft_json_put_string(&writer, "planner", replay->session.plan->planner);
-    weft_json_put_integer(&writer, "compared", outcome->compared);
-    weft_json_put_integer(&writer, "missing", outcome->missing);
-    weft_json_put_bool(&writer, "equal", outcome->differs == 0 && outcome->missing == 0);
+    weft_hash_show(outcome->parameters, hash);
+    answer->is_line = true;
+    weft_answer_word(answer, "kind", "replay");
+    weft_answer_word(answer, "run", replay->run);
+    weft_answer_integer(answer, "from_step", segment->from);
+    weft_answer_integer(answer, "first_step", segment->first);
+    weft_answer_integer(answer, "last_step", segment->last);
+    weft_answer_integer(answer, "ranks", replay->session.config->cluster.ranks);
+    weft_answer_word(answer, "planner", replay->session.plan->planner);
+    weft_answer_integer(answer, "compared", outcome->compared);
+    weft_answer_integer(answer, "missing", outcome->missing);
+    weft_answer_bool(answer, "equal", outcome->differs == 0 && outcome->missing == 0);
     if (outcome->differs > 0) {
-        weft_json_put_integer(&writer, "differs_at", outcome->differs);
-        weft_json_put_string(&writer, "differs_in", weft_text_chars(&outcome->how));
-        if (outcome->rank >= 0) weft_json_put_integer(&writer, "rank", outcome->rank);
+        weft_answer_integer(answer, "differs_at", outcome->differs);
+        weft_answer_word(answer, "differs_in", weft_text_chars(&outcome->how));
+        if (outcome->rank >= 0) weft_answer_integer(answer, "rank", outcome->rank);
+        weft_answer_say(answer, NULL, "differs   first in step %lld: %s\n",
+                        (long long)outcome->differs, weft_text_chars(&outcome->how));
+    } else {
+        weft_answer_say(answer, NULL, "equal     %lld of %lld steps, in every recorded bit\n",
+                        (long long)outcome->compared,
+                        (long long)(segment->last - segment->first + 1));
     }
-    if (replay->cli->groups) put_groups(outcome, &writer);
-    weft_json_put_string(&writer, "fingerprint", weft_hash_show(outcome->parameters, hash));
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
-}
-
-static void put_text(const struct weft_replay_segment *segment,
-                     const struct weft_replay_outcome *outcome, struct weft_text *out)
-{
-    char hash[WEFT_HASH_TEXT_BYTES];
-    const int64_t steps = segment->last - segment->first + 1;
-    if (outcome->differs > 0)
-        weft_text_addf(out, "differs   first in step %lld: %s\n", (long long)outcome->differs,
-                       weft_text_chars(&outcome->how));
-    else
-        weft_text_addf(out, "equal     %lld of %lld steps, in every recorded bit\n",
-                       (long long)outcome->compared, (long long)steps);
-    weft_text_addf(out, "end       parameters %s after step %lld%s\n",
-                   weft_hash_show(outcome->parameters, hash), (long long)segment->last,
-                   outcome->ends && outcome->differs == 0 ? ", as in the run's checkpoint" : "");
-    tell_groups(outcome, out);
+    weft_answer_say(answer, NULL, "end       parameters %s after step %lld%s\n", hash,
+                    (long long)segment->last,
+                    outcome->ends && outcome->differs == 0 ? ", as in the run's checkpoint" : "");
+    add_groups(replay, outcome, answer);
+    weft_answer_word(answer, "fingerprint", hash);
 }
 
 static enum weft_status judge_replay(const struct weft_replay *replay,
@@ -185,22 +164,18 @@ static enum weft_status run_segment(struct weft_replay *replay, struct weft_erro
 {
     struct weft_replay_segment segment = {0};
     struct weft_replay_outcome outcome = {0};
-    struct weft_text out;
+    struct weft_answer answer = {0};
     WEFT_TRY(choose_steps(replay, &segment, err));
     WEFT_TRY(weft_replay_plan(replay, err));
     tell_begin(replay, &segment);
-    weft_cli_report_init(replay->cli, replay->cli->output, &out);
     enum weft_status status = weft_replay_run(replay, &segment, &outcome, err);
     if (status == WEFT_OK) {
-        if (replay->cli->json)
-            put_json(replay, &segment, &outcome, &out);
-        else
-            put_text(&segment, &outcome, &out);
-        status = weft_cli_emit(replay->cli, &out, err);
+        fill_answer(replay, &segment, &outcome, &answer);
+        status = weft_cli_emit_answer(replay->cli, &answer, err);
     }
     if (status == WEFT_OK) status = judge_replay(replay, &segment, &outcome, err);
     weft_replay_outcome_finish(&outcome);
-    weft_text_finish(&out);
+    weft_answer_finish(&answer);
     return status;
 }
 

@@ -2,10 +2,12 @@
 #include "cli/job/shipped.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "spec/field.h"
@@ -124,6 +126,64 @@ void weft_shipped_list(enum weft_shipped kind, struct weft_text *out)
     free(listing);
 }
 
+/* Refuses a path that has no model or cluster, with the nearest file of its folder. */
+static enum weft_status refuse_path(enum weft_shipped kind, const char *path, bool is_folder,
+                                    struct weft_error *err)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    struct listing *listing = calloc(1, sizeof *listing);
+    struct weft_text folder, near;
+    if (listing == NULL) return weft_fail_memory(err, "a list of files");
+    weft_text_init(&folder);
+    weft_text_init(&near);
+    weft_text_append(&folder, path, is_folder ? strlen(path) : (size_t)(name - path));
+    if (is_folder && name[0] != '\0') weft_text_add(&folder, "/");
+    list_names(folder.length > 0 ? weft_text_chars(&folder) : ".", listing);
+    char wanted[NAME_BYTES];
+    snprintf(wanted, sizeof wanted, "%.*s",
+             (int)(has_suffix(name) ? strlen(name) - strlen(suffix_text) : strlen(name)), name);
+    const char *found =
+        weft_field_nearest(is_folder ? "config" : wanted, listing->sorted, listing->n);
+    if (found == NULL && kind == WEFT_SHIPPED_CLUSTERS && is_folder && listing->n > 0)
+        found = listing->sorted[0];
+    if (found != NULL)
+        weft_text_addf(&near, "; did you mean %s%s%s?", weft_text_chars(&folder), found,
+                       suffix_text);
+    enum weft_status status;
+    if (!is_folder)
+        status = weft_fail(err, WEFT_E_NO_INPUT, "cannot read %s: there is no such file%s", path,
+                           weft_text_chars(&near));
+    else if (kind == WEFT_SHIPPED_MODELS)
+        status = weft_fail(err, WEFT_E_NO_INPUT,
+                           "cannot read %sconfig.json: there is no such file, and a folder of "
+                           "Hugging Face has one%s",
+                           weft_text_chars(&folder), weft_text_chars(&near));
+    else
+        status =
+            weft_fail(err, WEFT_E_NO_INPUT, "cannot read %s: it is a folder, and a %s is a file%s",
+                      path, kinds[kind].what, weft_text_chars(&near));
+    weft_text_finish(&folder);
+    weft_text_finish(&near);
+    free(listing);
+    return status;
+}
+
+/* A model's folder has a config.json. A run's config is told where it is read. */
+static enum weft_status check_path(enum weft_shipped kind, const char *path, struct weft_error *err)
+{
+    struct stat about;
+    char config[PATH_BYTES + 16];
+    if (kind == WEFT_SHIPPED_RUNS || strcmp(path, "-") == 0 || *path == '\0' ||
+        strlen(path) >= PATH_BYTES)
+        return WEFT_OK;
+    if (stat(path, &about) != 0)
+        return errno == ENOENT ? refuse_path(kind, path, false, err) : WEFT_OK;
+    if (!S_ISDIR(about.st_mode)) return WEFT_OK;
+    snprintf(config, sizeof config, "%s/config.json", path);
+    if (kind == WEFT_SHIPPED_MODELS && access(config, F_OK) == 0) return WEFT_OK;
+    return refuse_path(kind, path, true, err);
+}
+
 enum weft_status weft_shipped_find(enum weft_shipped kind, const char *path, struct weft_text *out,
                                    struct weft_error *err)
 {
@@ -131,6 +191,7 @@ enum weft_status weft_shipped_find(enum weft_shipped kind, const char *path, str
     const bool is_path = strchr(path, '/') != NULL || has_suffix(path) || strcmp(path, "-") == 0 ||
                          *path == '\0' || strlen(path) >= NAME_BYTES;
     if (is_path || access(path, F_OK) == 0) {
+        WEFT_TRY(check_path(kind, path, err));
         weft_text_add(out, path);
         return WEFT_OK;
     }

@@ -10,7 +10,7 @@ enum weft_shipped { WEFT_SHIPPED_RUNS, WEFT_SHIPPED_MODELS, WEFT_SHIPPED_CLUSTER
 
 /* Appends the path to read: `path` if it names a file or looks like one (has a slash or ends in
  * .json), otherwise that of the shipped file. WEFT_E_NO_INPUT lists the shipped names if there is
- * none. */
+ * none, or names the nearest file of a path without a model or cluster. */
 WEFT_MUST_USE enum weft_status weft_shipped_find(enum weft_shipped kind, const char *path,
                                                  struct weft_text *out, struct weft_error *err);
 

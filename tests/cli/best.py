@@ -94,10 +94,20 @@ def needs_no_config(weft):
     assert named["ranks"] == 8 and named["times"] == "analytic", named
     for flags, says in ((("--hf", "folder", "--cluster", "h100-9"), ["no shipped cluster", "did you mean h100-8?"]),
                         (("--model", "gpt-tinny"), ["no shipped model", "did you mean gpt-tiny?"]),
-                        (("--hf", "none/config.json"), ["none/config.json"])):
+                        (("--hf", "none/config.json"), ["none/config.json"]),
+                        (("--hf", "folder/confg.json"), ["there is no such file; did you mean folder/config.json?"])):
         weft.expect(66, "best", *flags, says=says)
     os.makedirs(weft.path("empty"))
-    weft.expect(66, "best", "--hf", "empty", says="empty/config.json")
+    os.makedirs(weft.path("pairs"))
+    weft.write("pairs/mine.json", {"ranks": 2})
+    for verb in ("best", "plan", "estimate", "init"):
+        for model in ("--hf", "--model"):
+            weft.expect(66, verb, model, "empty", says=["empty/config.json: there is no such file", "Hugging Face"])
+        for flags, says in ((("pairs",), "pairs: it is a folder, and a cluster is a file; did you mean pairs/mine.json?"),
+                            (("pairs/mien.json",), "there is no such file; did you mean pairs/mine.json?"),
+                            (("empty",), "empty: it is a folder, and a cluster is a file"),
+                            (("none.json",), "none.json: there is no such file")):
+            weft.expect(66, verb, "--model", "gpt-tiny", "--cluster", *flags, says=says)
     weft.expect(64, "best", says="usage: weft best CONFIG")
     weft.expect(64, "best", "run.json", "--hf", "folder", says="takes the place of CONFIG")
 

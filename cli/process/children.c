@@ -89,6 +89,9 @@ static void reap_child(struct weft_child *child)
     child->exit_code =
         WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
     child->pid = 0;
+    struct weft_text *noted = &child->noted;
+    while (noted->length > 0 && noted->data[noted->length - 1] == '\n')
+        noted->data[--noted->length] = '\0';
 }
 
 /* Reads available output. True if a child has closed both of its streams: it is reaped, and its

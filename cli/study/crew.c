@@ -74,10 +74,11 @@ static enum weft_status take_row(struct weft_crew *crew, struct weft_error *err)
     WEFT_TRY(weft_children_wait(crew->children, crew->jobs, &ended, crew->cli->watch, err));
     struct weft_child *child = &crew->children[ended];
     const int32_t row = crew->rows[ended];
-    keep_row(crew, row, child);
     crew->n_done++;
     const enum weft_status status =
         end_row(crew, row, child->exit_code, &child->said, weft_child_error(child), err);
+    /* A plan that the study cannot read is not kept. */
+    if (status == WEFT_OK) keep_row(crew, row, child);
     weft_child_finish(child);
     return status;
 }

@@ -10,8 +10,8 @@
 /* A row without plan (WEFT_E_INFEASIBLE; WEFT_E_DATA: it does not apply), or with one (WEFT_OK). */
 struct weft_row_end {
     enum weft_status status;
-    struct weft_text *plan; /* the document, which the study may take; NULL without a plan */
-    const char *reason;     /* without a plan */
+    const struct weft_text *plan; /* the document; NULL without a plan */
+    const char *reason;           /* without a plan */
 };
 
 enum { WEFT_ROW_NAME_BYTES = 160 };

@@ -35,7 +35,7 @@ static int fill_arguments(void *context, int32_t index, struct weft_place *place
     const struct weft_study *study = planning->study;
     const struct weft_study_row *row = &study->rows[index];
     *place = weft_study_place(study, row->point);
-    int n = weft_place_plan(study->cli, place, study->profile[0] != '\0', argv);
+    int n = weft_place_plan(study->cli, place, study->times.path[0] != '\0', argv);
     weft_place_flag(argv, &n, "--planner", row->planner);
     if (planning->start) weft_place_flag(argv, &n, "--start", planning->start);
     return n;
@@ -55,11 +55,10 @@ static bool takes_starts(const struct weft_study_row *row)
 }
 
 static enum weft_status read_plan(const struct weft_study *study, struct weft_study_row *row,
-                                  struct weft_text *text, struct weft_error *err)
+                                  const struct weft_text *text, struct weft_error *err)
 {
     struct weft_sweep_point *point = row->point;
     struct weft_plan *plan = NULL;
-    if (!weft_text_ok(text)) return weft_fail_memory(err, "a plan");
     WEFT_TRY(weft_plan_parse(weft_text_chars(text), text->length, row->planner, &plan, err));
     if (!point->fits || plan->prediction.step_ns < point->step_ns) {
         point->fits = true;
@@ -72,13 +71,11 @@ static enum weft_status read_plan(const struct weft_study *study, struct weft_st
         point->bound_ns = weft_plan_least_bound_ns(plan);
         point->shares = weft_way_shares_of(plan);
         weft_text_finish(&row->plan);
-        if (study->cli->measure || takes_starts(row)) {
-            row->plan = *text;
-            *text = (struct weft_text){0};
-        }
+        if (study->cli->measure || takes_starts(row))
+            weft_text_append(&row->plan, weft_text_chars(text), text->length);
     }
     weft_plan_destroy(plan);
-    return WEFT_OK;
+    return weft_text_ok(&row->plan) ? WEFT_OK : weft_fail_memory(err, "a plan");
 }
 
 /* Fills the row's point. A config is valid here, so WEFT_E_DATA means that the rule does not

@@ -3,11 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/log.h"
 #include "base/units.h"
-#include "cli/study/sweep.h"
-#include "report/answer.h"
+#include "cli/study/times.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
 #include "spec/config_batch.h"
@@ -31,8 +30,8 @@ struct refusal {
     const struct weft_cli *cli;
     const struct weft_session *refused;
     int64_t limit_bytes;
-    char profile[WEFT_SHARED_PATH_BYTES]; /* of a machine that was measured; "": none */
-    int profile_fd;
+    const struct weft_place *base; /* settings of all changes */
+    struct weft_times times;       /* of a machine that was measured */
     int32_t n;
     struct change changes[MOST_CHANGES];
 };
@@ -42,11 +41,10 @@ struct refusal {
 static struct change *begin_change(struct refusal *refusal, bool recomputes)
 {
     struct change *change = &refusal->changes[refusal->n];
-    *change = (struct change){0};
+    *change = (struct change){.place = *refusal->base};
     if (recomputes && weft_config_recomputes_if_needed(refusal->refused->config))
         weft_place_add(&change->place, "plan.recompute=auto");
-    if (refusal->profile[0] != '\0')
-        weft_place_add(&change->place, "cluster.profile=%s", refusal->profile);
+    weft_times_add(&refusal->times, &change->place);
     return change;
 }
 
@@ -205,14 +203,13 @@ static void add_changes(const struct refusal *refusal, struct weft_answer *answe
     }
 }
 
-/* The first line, the table, and the error for --json. */
-static void fill_answer(const struct refusal *refusal, const struct weft_error *why,
-                        struct weft_answer *answer)
+/* The error for --json, and the first line. */
+static void add_head(const struct refusal *refusal, const struct weft_error *why,
+                     struct weft_answer *answer)
 {
-    static const struct weft_column columns[] = {
-        {"exit_code", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        {"status", NULL, 'l', WEFT_FIGURE_WORD, 0},
-        {"text", NULL, 'l', WEFT_FIGURE_WORD, 0}};
+    static const struct weft_column columns[] = {{"exit_code", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+                                                 {"status", NULL, 'l', WEFT_FIGURE_WORD, 0},
+                                                 {"text", NULL, 'l', WEFT_FIGURE_WORD, 0}};
     char limit[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
     struct weft_rows *error = weft_answer_table(answer, NULL, columns, 3);
     weft_rows_begin(error, "error");
@@ -231,25 +228,12 @@ static void fill_answer(const struct refusal *refusal, const struct weft_error *
         weft_answer_say(answer, "answer", "nothing fits %s: the cheapest change is %s, %s\n", limit,
                         first->flags, weft_units_show_ns(first->step_ns, step));
     weft_answer_integer(answer, "memory_limit_bytes", refusal->limit_bytes);
-    if (refusal->n > 0) add_changes(refusal, answer);
-}
-
-/* Gives the times of a machine that was measured to all changes. */
-static enum weft_status share_profile(struct refusal *refusal, struct weft_error *err)
-{
-    struct weft_text text;
-    if (!weft_cli_measures(refusal->refused)) return WEFT_OK;
-    weft_text_init(&text);
-    weft_profile_write(refusal->refused->profile, &text);
-    const enum weft_status status =
-        weft_study_share(&text, "profile", refusal->profile, &refusal->profile_fd, err);
-    weft_text_finish(&text);
-    return status;
 }
 
 static enum weft_status find_changes(struct refusal *refusal, struct weft_error *err)
 {
-    WEFT_TRY(share_profile(refusal, err));
+    const struct weft_session *refused = refusal->refused;
+    if (weft_cli_measures(refused)) WEFT_TRY(weft_times_of(refused->profile, &refusal->times, err));
     WEFT_TRY(try_limit(refusal, err));
     try_settings(refusal);
     try_ranks(refusal);
@@ -257,26 +241,39 @@ static enum weft_status find_changes(struct refusal *refusal, struct weft_error 
     return WEFT_OK;
 }
 
-enum weft_status weft_refusal_answer(const struct weft_cli *cli, const struct weft_session *refused,
-                                     const struct weft_error *why, struct weft_error *err)
+enum weft_status weft_refusal_add(const struct weft_cli *cli, const struct weft_session *refused,
+                                  const struct weft_place *base, const struct weft_error *why,
+                                  struct weft_answer *answer, struct weft_error *err)
 {
+    static const struct weft_place nowhere = {0};
     const int64_t limit_bytes = refused->config->cluster.memory_limit_bytes;
-    struct weft_answer answer = {0};
-    struct weft_cli to_stdout = *cli;
-    const bool writes_plan = cli->output != NULL && strcmp(cli->output, "-") == 0;
-    if (writes_plan || limit_bytes == 0 || refused->stages.problem == NULL) return WEFT_OK;
+    if (limit_bytes == 0 || refused->stages.problem == NULL) return WEFT_OK;
     struct refusal *refusal = calloc(1, sizeof *refusal);
     if (refusal == NULL) return weft_fail_memory(err, "a table of changes");
-    *refusal = (struct refusal){
-        .cli = cli, .refused = refused, .limit_bytes = limit_bytes, .profile_fd = -1};
-    enum weft_status status = find_changes(refusal, err);
-    to_stdout.output = NULL;
-    if (status == WEFT_OK) {
-        fill_answer(refusal, why, &answer);
-        status = weft_cli_emit_answer(&to_stdout, &answer, err);
-    }
-    if (refusal->profile_fd >= 0) close(refusal->profile_fd);
-    weft_answer_finish(&answer);
+    *refusal = (struct refusal){.cli = cli,
+                                .refused = refused,
+                                .limit_bytes = limit_bytes,
+                                .base = base != NULL ? base : &nowhere,
+                                .times.fd = -1};
+    const enum weft_status status = find_changes(refusal, err);
+    if (status == WEFT_OK && why != NULL) add_head(refusal, why, answer);
+    if (status == WEFT_OK && refusal->n > 0) add_changes(refusal, answer);
+    weft_times_finish(&refusal->times);
     free(refusal);
     return status;
+}
+
+void weft_refusal_answer(const struct weft_cli *cli, const struct weft_session *refused,
+                         const struct weft_error *why)
+{
+    struct weft_answer answer = {0};
+    struct weft_error failure = {0};
+    struct weft_cli to_stdout = *cli;
+    if (cli->output != NULL && strcmp(cli->output, "-") == 0) return;
+    to_stdout.output = NULL;
+    enum weft_status status = weft_refusal_add(cli, refused, NULL, why, &answer, &failure);
+    if (status == WEFT_OK && answer.first != NULL)
+        status = weft_cli_emit_answer(&to_stdout, &answer, &failure);
+    if (status != WEFT_OK) weft_log(WEFT_LOG_WARNING, "no table of changes: %s", failure.text);
+    weft_answer_finish(&answer);
 }

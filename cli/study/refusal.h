@@ -2,17 +2,23 @@
 #ifndef WEFT_CLI_STUDY_REFUSAL_H
 #define WEFT_CLI_STUDY_REFUSAL_H
 
-#include "cli/command.h"
-#include "library/session.h"
+#include "cli/study/place.h"
+#include "report/answer.h"
 
-/* Prints the changes that fit: a larger limit, levels of recomputation, smaller micro-batches,
- * offloading, more ranks. The cheapest comes first: the least time of all ranks a sample, by
- * drafted plans. Changes without times come last. `refused` is the session that has no plan, and
- * `why` its error, which --json has too. Prints nothing if the plan itself goes to standard output.
- */
-WEFT_MUST_USE enum weft_status weft_refusal_answer(const struct weft_cli *cli,
-                                                   const struct weft_session *refused,
-                                                   const struct weft_error *why,
-                                                   struct weft_error *err);
+/* Adds the table "would_fit" of changes that fit: a larger limit, levels of recomputation, smaller
+ * micro-batches, offloading, more ranks. The cheapest comes first: the least time of all ranks a
+ * sample, by drafted plans. Changes without times come last. `refused` is the session that has no
+ * plan. `base` are settings of all changes that a user does not type; NULL: none. With `why`, the
+ * error of the refusal, a first line names the cheapest change, and JSON has the error. Nothing
+ * without a limit, or before staging. */
+WEFT_MUST_USE enum weft_status weft_refusal_add(const struct weft_cli *cli,
+                                                const struct weft_session *refused,
+                                                const struct weft_place *base,
+                                                const struct weft_error *why,
+                                                struct weft_answer *answer, struct weft_error *err);
+
+/* Prints the answer of a refusal, unless a plan goes to standard output. Logs a failure. */
+void weft_refusal_answer(const struct weft_cli *cli, const struct weft_session *refused,
+                         const struct weft_error *why);
 
 #endif

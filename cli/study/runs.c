@@ -1,76 +1,14 @@
-#define _GNU_SOURCE /* memfd_create */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/job/job.h"
 #include "cli/study/sweep.h"
 
-/* Returns the name of this machine, on which measured times depend. */
-static const char *name_machine(char out[256])
-{
-    if (gethostname(out, 255) != 0) out[0] = '\0';
-    out[255] = '\0';
-    return out;
-}
-
-enum weft_status weft_study_share(const struct weft_text *text, const char *what,
-                                  char path[WEFT_SHARED_PATH_BYTES], int *fd,
-                                  struct weft_error *err)
-{
-    size_t written = 0;
-    *fd = memfd_create(what, MFD_CLOEXEC);
-    while (*fd >= 0 && written < text->length) {
-        const ssize_t n = write(*fd, weft_text_chars(text) + written, text->length - written);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        written += (size_t)n;
-    }
-    snprintf(path, WEFT_SHARED_PATH_BYTES, "/proc/%ld/fd/%d", (long)getpid(), *fd);
-    if (*fd >= 0 && written == text->length) return WEFT_OK;
-    weft_fail(err, WEFT_E_SYSTEM, "a memory file for a %s: %s", what, strerror(errno));
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-    return WEFT_E_SYSTEM;
-}
-
-enum weft_status weft_study_measure_once(const struct weft_cli *cli, struct weft_kept *kept,
-                                         const struct weft_session *session, struct weft_text *text,
-                                         struct weft_error *err)
-{
-    struct weft_profile *profile = NULL;
-    char machine[256];
-    int code = 0;
-    const struct weft_hash key = weft_kept_key(kept, "profile of %s", name_machine(machine));
-    if (weft_kept_find(kept, key, &code, text)) {
-        weft_log(WEFT_LOG_INFO, "%s: this machine was measured before it was stopped", cli->verb);
-        return WEFT_OK;
-    }
-    WEFT_TRY(weft_cli_measure(session, &profile, err));
-    weft_profile_write(profile, text);
-    weft_profile_destroy(profile);
-    if (!weft_text_ok(text)) return weft_fail_memory(err, "a profile");
-    weft_kept_add(kept, key, 0, text);
-    return WEFT_OK;
-}
-
 enum weft_status weft_study_measure(struct weft_study *study, struct weft_error *err)
 {
     const bool trains = study->cli->measure && weft_session_must_measure(&study->session);
     if (!trains && !weft_cli_measures(&study->session)) return WEFT_OK;
-    struct weft_text text;
-    weft_text_init(&text);
-    enum weft_status status =
-        weft_study_measure_once(study->cli, &study->kept, &study->session, &text, err);
-    if (status == WEFT_OK)
-        status = weft_study_share(&text, "profile", study->profile, &study->profile_fd, err);
-    weft_text_finish(&text);
-    WEFT_TRY(status);
+    WEFT_TRY(weft_times_measure(study->cli, &study->kept, &study->session, &study->times, err));
     const struct weft_place place = weft_study_place(study, NULL);
     weft_session_close(&study->session);
     return weft_place_open(study->cli, &place, &study->session, err);
@@ -87,7 +25,7 @@ struct weft_place weft_study_place(const struct weft_study *study,
                        (long long)point->host_limit_bytes);
     if (point != NULL && point->policy_limit_bytes > 0)
         weft_place_add(&place, "plan.policy_limit=%lldB", (long long)point->policy_limit_bytes);
-    if (study->profile[0] != '\0') weft_place_add(&place, "cluster.profile=%s", study->profile);
+    weft_times_add(&study->times, &place);
     /* A curve is of plans that recompute alike. */
     if (study->session.config->recomputes == NULL) weft_place_add(&place, "plan.recompute=none");
     return place;
@@ -135,12 +73,12 @@ static enum weft_status run_row(struct weft_study *study, struct weft_study_row 
     struct weft_sweep_point *point = row->point;
     struct weft_train_result result = {0};
     struct weft_error reason = {0};
-    char hash[WEFT_HASH_TEXT_BYTES], machine[256];
+    char hash[WEFT_HASH_TEXT_BYTES], machine[WEFT_MACHINE_BYTES];
     int64_t figures[3];
     weft_hash_show(weft_hash_bytes(weft_text_chars(&row->plan), row->plan.length), hash);
     const struct weft_hash key = weft_kept_key(
         &study->kept, "run %s within %lld, %lld on %s", hash, (long long)point->limit_bytes,
-        (long long)point->host_limit_bytes, name_machine(machine));
+        (long long)point->host_limit_bytes, weft_times_machine(machine));
     if (weft_kept_find_numbers(&study->kept, key, 3, figures) != 3) {
         const enum weft_status status = train_plan(study, row, &result, &reason);
         if (status == WEFT_E_INFEASIBLE) {

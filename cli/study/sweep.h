@@ -6,9 +6,10 @@
 #include "cli/process/kept.h"
 #include "cli/process/load.h"
 #include "cli/study/place.h"
+#include "cli/study/times.h"
 #include "report/study/sweep.h"
 
-enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000, WEFT_SHARED_PATH_BYTES = 64 };
+enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000 };
 
 /* One point with its plan. */
 struct weft_study_row {
@@ -35,8 +36,7 @@ struct weft_study {
     int32_t n_periods;           /* all that the config leaves open */
     struct weft_stages stages[WEFT_MOST_VARIANTS];
     struct weft_lower_inputs inputs[WEFT_MOST_VARIANTS];
-    char profile[WEFT_SHARED_PATH_BYTES]; /* path of the profile measured here; "": none */
-    int profile_fd;                       /* -1: none */
+    struct weft_times times;
     /* The results, curve by curve: */
     struct weft_sweep sweep;
     struct weft_sweep_curve curves[WEFT_SWEEP_CURVES];
@@ -107,14 +107,6 @@ WEFT_MUST_USE enum weft_status weft_study_measure(struct weft_study *study, stru
 /* Trains every plan on local ranks. A run that holds more than its limit is only not measured. */
 WEFT_MUST_USE enum weft_status weft_study_run(struct weft_study *study, struct weft_error *err);
 
-/* Measures this machine, unless `kept` has that from before a stop: other times would make other
- * rows. */
-WEFT_MUST_USE enum weft_status weft_study_measure_once(const struct weft_cli *cli,
-                                                       struct weft_kept *kept,
-                                                       const struct weft_session *session,
-                                                       struct weft_text *text,
-                                                       struct weft_error *err);
-
 /* Opens the results that are kept next to `file`; NULL: none. Their key has all inputs of the
  * config; of the profile that is its content, which the caller adds, and not its path. */
 void weft_study_keep(const struct weft_cli *cli, struct weft_config *config, const char *file,
@@ -123,11 +115,5 @@ void weft_study_keep(const struct weft_cli *cli, struct weft_config *config, con
 /* Fills the error of a stopped study: where its results are, or the flag that keeps them. */
 void weft_study_tell_stop(const struct weft_kept *kept, const char *flag,
                           const struct weft_error *why, struct weft_error *err);
-
-/* A text in memory that child processes read at `path`. It lives as long as its descriptor. The
- * caller closes *fd, -1 after a failure. */
-WEFT_MUST_USE enum weft_status weft_study_share(const struct weft_text *text, const char *what,
-                                                char path[WEFT_SHARED_PATH_BYTES], int *fd,
-                                                struct weft_error *err);
 
 #endif

@@ -281,7 +281,8 @@ static enum weft_status answer_search(struct search *search, struct weft_answer 
                                       struct weft_error *err)
 {
     const struct weft_column columns[N_COLUMNS] = {
-        WEFT_NEED_NAMES, [VALUE] = {"value", search->named, 'r', WEFT_FIGURE_INTEGER, WEFT_COLUMN_NULL},
+        WEFT_NEED_NAMES,
+        [VALUE] = {"value", search->named, 'r', WEFT_FIGURE_INTEGER, WEFT_COLUMN_NULL},
         [NEEDS] = {"needs_bytes", "needs", 'r', WEFT_FIGURE_BYTES, 0},
         [STEP] = {NULL, "step", 'r', WEFT_FIGURE_NS, 0},
         [END] = {"bounded_by", "bounded by", 'l', WEFT_FIGURE_WORD, 0}};

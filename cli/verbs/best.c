@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/study/crew.h"
+#include "cli/study/refusal.h"
 #include "cli/study/rent.h"
 #include "cli/study/sweep.h"
 #include "cli/study/winner.h"
@@ -28,11 +28,9 @@ struct choice {
     const struct weft_cli *cli;
     struct weft_pool pool;
     struct weft_session session;
-    bool splits;                          /* the rows may split the batch anew */
-    char profile[WEFT_SHARED_PATH_BYTES]; /* path of the profile measured here; "": none */
-    int profile_fd;                       /* -1: none */
-    struct weft_text measured;            /* that profile's text */
-    struct weft_kept kept;                /* of an earlier, stopped run */
+    bool splits; /* the rows may split the batch anew */
+    struct weft_times times;
+    struct weft_kept kept; /* of an earlier, stopped run */
     struct weft_best best;
     struct weft_best_row rows[MOST_ROWS];
     struct weft_text plans[MOST_ROWS]; /* documents of rows with a plan */
@@ -46,7 +44,7 @@ static void add_common(const struct choice *choice, struct weft_place *place)
         weft_place_add(place, "train.batch=%lld", (long long)choice->best.samples);
         weft_place_add(place, "train.micro_batch=auto");
     }
-    if (choice->profile[0] != '\0') weft_place_add(place, "cluster.profile=%s", choice->profile);
+    weft_times_add(&choice->times, place);
 }
 
 /* Opens the session again at the settings of all rows, and stages it. */
@@ -69,10 +67,7 @@ static enum weft_status measure_machine(struct choice *choice, struct weft_error
     weft_session_close(&choice->session);
     WEFT_TRY(weft_place_open(choice->cli, &place, &choice->session, err));
     if (!weft_cli_measures(&choice->session)) return WEFT_OK;
-    WEFT_TRY(weft_study_measure_once(choice->cli, &choice->kept, &choice->session,
-                                     &choice->measured, err));
-    return weft_study_share(&choice->measured, "profile", choice->profile, &choice->profile_fd,
-                            err);
+    return weft_times_measure(choice->cli, &choice->kept, &choice->session, &choice->times, err);
 }
 
 /* The config names one split, and no flag asks for it: others have the same batch, if their times
@@ -255,7 +250,7 @@ static int fill_arguments(void *context, int32_t index, struct weft_place *place
 {
     const struct choice *choice = context;
     *place = place_row(choice, &choice->rows[index]);
-    return weft_place_plan(choice->cli, place, choice->profile[0] != '\0', argv);
+    return weft_place_plan(choice->cli, place, choice->times.path[0] != '\0', argv);
 }
 
 /* Hashes all settings of the row's place but the profile's path. */
@@ -319,7 +314,7 @@ static enum weft_status end_with_winner(struct choice *choice, const struct weft
         .cli = choice->cli,
         .place = place_row(choice, row),
         .plan = &choice->plans[row - choice->rows],
-        .measured = choice->profile[0] != '\0' ? &choice->measured : NULL,
+        .measured = choice->times.path[0] != '\0' ? &choice->times.profile : NULL,
     };
     if (choice->cli->output != NULL) WEFT_TRY(weft_winner_write(&winner, err));
     if (cli->json) return WEFT_OK;
@@ -330,14 +325,31 @@ static enum weft_status end_with_winner(struct choice *choice, const struct weft
     return status;
 }
 
+/* No row fits: adds the changes with which the joint plan would. */
+static enum weft_status add_changes(struct choice *choice, struct weft_answer *answer,
+                                    struct weft_error *err)
+{
+    const struct weft_place joint = place_row(choice, &choice->rows[choice->best.n_rows - 1]);
+    struct weft_session session = {0};
+    enum weft_status status = weft_place_open(choice->cli, &joint, &session, err);
+    session.watch = NULL; /* no progress of its own */
+    if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
+    if (status == WEFT_OK)
+        status = weft_refusal_add(choice->cli, &session, &joint, NULL, answer, err);
+    weft_session_close(&session);
+    return status;
+}
+
 /* Rows are long work, so they are printed before any file is written. */
 static enum weft_status print_rows(struct choice *choice, struct weft_error *err)
 {
     struct weft_cli cli = *choice->cli;
     struct weft_answer answer = {0};
+    enum weft_status status = WEFT_OK;
     cli.output = NULL; /* a folder */
     weft_best_report(&choice->best, &answer);
-    enum weft_status status = weft_cli_emit_answer(&cli, &answer, err);
+    if (weft_best_fastest(&choice->best) == NULL) status = add_changes(choice, &answer, err);
+    if (status == WEFT_OK) status = weft_cli_emit_answer(&cli, &answer, err);
     weft_answer_finish(&answer);
     return status == WEFT_OK ? end_with_winner(choice, &cli, err) : status;
 }
@@ -353,7 +365,7 @@ static enum weft_status choose_best(struct choice *choice, struct weft_error *er
     WEFT_TRY(stage_splits(choice, err));
     choice->kept.base = weft_kept_key(&choice->kept, "profile %s",
                                       weft_hash_show(choice->session.profile->hash, hash));
-    weft_session_tell_inputs(&choice->session, false, choice->profile[0] != '\0');
+    weft_session_tell_inputs(&choice->session, false, choice->times.path[0] != '\0');
     choice->best.config = choice->cli->operands[0];
     choice->best.times = choice->session.stages.problem->profile_source;
     choice->best.ranks = choice->session.config->cluster.ranks;
@@ -375,8 +387,7 @@ static enum weft_status run_best(const struct weft_cli *given, struct weft_error
     WEFT_TRY(weft_cli_make_config(given, &line, err));
     if (line.output != NULL && strcmp(line.output, "-") == 0) line.output = NULL;
     if (line.clusters != NULL) return weft_rent_run(&line, err);
-    choice = (struct choice){.cli = &line, .profile_fd = -1};
-    weft_text_init(&choice.measured);
+    choice = (struct choice){.cli = &line, .times.fd = -1};
     for (int i = 0; i < MOST_ROWS; i++)
         weft_text_init(&choice.plans[i]);
     const enum weft_status status = choose_best(&choice, &why);
@@ -384,10 +395,9 @@ static enum weft_status run_best(const struct weft_cli *given, struct weft_error
         weft_study_tell_stop(&choice.kept, "-o DIR", &why, err);
     else if (status != WEFT_OK)
         *err = why;
-    if (choice.profile_fd >= 0) close(choice.profile_fd);
     for (int i = 0; i < MOST_ROWS; i++)
         weft_text_finish(&choice.plans[i]);
-    weft_text_finish(&choice.measured);
+    weft_times_finish(&choice.times);
     weft_session_close(&choice.session);
     weft_pool_finish(&choice.pool);
     return status;

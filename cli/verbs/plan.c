@@ -103,18 +103,6 @@ static enum weft_status check_program(const struct weft_session *session, struct
                      target->title);
 }
 
-/* Plans. If nothing fits, prints the changes that would. */
-static enum weft_status plan_session(const struct weft_cli *cli, struct weft_session *session,
-                                     struct weft_error *err)
-{
-    const enum weft_status status = weft_session_plan(session, NULL, err);
-    struct weft_error failure = {0};
-    if (status != WEFT_E_INFEASIBLE) return status;
-    if (weft_refusal_answer(cli, session, err, &failure) != WEFT_OK)
-        weft_log(WEFT_LOG_WARNING, "no table of changes: %s", failure.text);
-    return status;
-}
-
 static enum weft_status run_plan(const struct weft_cli *given, struct weft_error *err)
 {
     struct weft_cli line, *cli = &line;
@@ -129,7 +117,10 @@ static enum weft_status run_plan(const struct weft_cli *given, struct weft_error
     if (status == WEFT_OK) status = stage_session(cli, &session, err);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK && cli->program_dump) status = check_program(&session, err);
-    if (status == WEFT_OK) status = plan_session(cli, &session, err);
+    if (status == WEFT_OK) {
+        status = weft_session_plan(&session, NULL, err);
+        if (status == WEFT_E_INFEASIBLE) weft_refusal_answer(cli, &session, err);
+    }
     if (status == WEFT_OK) status = weft_session_add_cost(&session, err);
     if (status == WEFT_OK) {
         weft_plan_write(session.plan, &file);

@@ -211,7 +211,7 @@ static enum weft_status make_sweep(struct weft_study *study, struct weft_text *t
     WEFT_TRY(weft_study_stage(study, err));
     study->kept.base = weft_kept_key(&study->kept, "profile %s",
                                      weft_hash_show(study->session.profile->hash, hash));
-    weft_session_tell_inputs(&study->session, cli->measure, study->profile[0] != '\0');
+    weft_session_tell_inputs(&study->session, cli->measure, study->times.path[0] != '\0');
     WEFT_TRY(lay_out(study, err));
     WEFT_TRY(describe_sweep(study, title, err));
     WEFT_TRY(weft_study_plan(study, err));
@@ -228,7 +228,7 @@ static enum weft_status run_sweep(const struct weft_cli *cli, struct weft_error 
     static struct weft_study study;
     struct weft_text title;
     struct weft_error why = {0};
-    study = (struct weft_study){.cli = cli, .profile_fd = -1};
+    study = (struct weft_study){.cli = cli, .times.fd = -1};
     weft_text_init(&title);
     enum weft_status status = make_sweep(&study, &title, &why);
     if (status == WEFT_E_STOPPED)
@@ -239,7 +239,7 @@ static enum weft_status run_sweep(const struct weft_cli *cli, struct weft_error 
         weft_text_finish(&study.rows[i].plan);
     for (int32_t v = 0; v < study.n_periods; v++)
         weft_stages_finish(&study.stages[v]);
-    if (study.profile_fd >= 0) close(study.profile_fd);
+    weft_times_finish(&study.times);
     weft_text_finish(&title);
     weft_session_close(&study.session);
     weft_pool_finish(&study.pool);

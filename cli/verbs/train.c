@@ -18,6 +18,7 @@
 #include "cli/job/rank.h"
 #include "cli/job/resume.h"
 #include "cli/process/load.h"
+#include "cli/study/refusal.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/mappings.h"
@@ -321,8 +322,11 @@ static enum weft_status decide_plan(const struct weft_cli *cli, const struct wef
 {
     struct weft_answer answer = {0};
     WEFT_TRY(stage_session(cli, from, session, err));
-    WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
-                       : weft_resume_plan(from, session, err));
+    const enum weft_status status = cli->plan ? weft_session_load(session, cli->plan, err)
+                                              : weft_resume_plan(from, session, err);
+    if (status == WEFT_E_INFEASIBLE && !cli->plan && !from->own)
+        weft_refusal_answer(cli, session, err);
+    WEFT_TRY(status);
     WEFT_TRY(weft_job_check_disk(session->config, session->plan, err));
     const int64_t mapped = weft_hosts_are_ours() ? 1 : session->config->cluster.ranks;
     WEFT_TRY(weft_session_fit_mappings(session, mapped, !cli->plan, err));
@@ -337,9 +341,9 @@ static enum weft_status decide_plan(const struct weft_cli *cli, const struct wef
     }
     weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, &answer);
     weft_report_mappings(session->program, &answer);
-    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
+    const enum weft_status emitted = weft_cli_emit_answer(cli, &answer, err);
     weft_answer_finish(&answer);
-    return status;
+    return emitted;
 }
 
 /* Writes the step of the run's latest checkpoint; 0: there is none. */

@@ -59,6 +59,17 @@ def a_limit_leaves_some_without_a_plan(weft):
 
 
 @case
+def tells_the_changes_that_fit_where_nothing_does(weft):
+    none = chosen(weft, tiny(), "--memory-limit", "200KiB", code=78)
+    assert all(row["reason"].strip() == row["reason"] for row in none["combinations"]), none
+    changes = [row["change"] for row in none["would_fit"]]
+    limit = next(change for change in changes if change.startswith("--memory-limit "))
+    assert chosen(weft, tiny(), *limit.split())["best"]["state"] == "fits", changes
+    told = weft.expect(78, "best", "run.json", "--memory-limit", "200KiB", *WORK)
+    assert "would fit with" in told and limit in " ".join(told.split()), told
+
+
+@case
 def keeps_a_split_that_a_flag_names(weft):
     answer = chosen(weft, tiny(), "--set", "train.micro_batch=2")
     assert {row["micro_batch"] for row in answer["combinations"]} == {2}

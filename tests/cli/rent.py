@@ -52,7 +52,8 @@ def a_cluster_that_fits_nothing_is_a_row(weft):
     said = answer(weft, "--clusters", f"{small},{large}")
     assert [row["cluster"] for row in said["clusters"]] == [large, small] and said["least_cost"] > 0, said
     assert "least limit" in said["clusters"][1]["reason"] and "cost" not in said["clusters"][1], said
-    assert answer(weft, "--clusters", small, code=78)["clusters"][0]["reason"]
+    reason = answer(weft, "--clusters", small, code=78)["clusters"][0]["reason"]
+    assert reason and reason == reason.strip(), reason
 
 
 @case

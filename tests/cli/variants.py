@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The planner splits train.batch into micro-steps: train.micro_batch "auto"."""
 import json
+import os
 import re
 import shlex
 import sys
@@ -259,6 +260,10 @@ def a_refusal_is_a_table_of_changes_that_fit(weft):
     told = weft.expect(78, *refused)
     assert told.startswith("nothing fits 1.00 MiB: the cheapest change is "), told
     assert weft.expect(78, *refused, "-o", "-") == ""
+    train = ("train", path, "--memory-limit", "1MiB", "--set", "plan.recompute=none", "--run", "refused")
+    assert weft.expect(78, *train) == told
+    assert json.loads(weft.expect(78, *train, "--json"))["would_fit"] == answer["would_fit"]
+    assert not os.path.exists(weft.path("refused/plan.json"))
 
 
 main(sys.argv[1])

@@ -8,9 +8,8 @@
 #include "cli/job/job.h"
 #include "cli/process/load.h"
 #include "cli/process/solver.h"
-#include "cli/terminal.h"
 #include "library/session.h"
-#include "report/table.h"
+#include "report/answer.h"
 #include "scheduler/digest/digest.h"
 
 /* A byte-level GPT with more saved activations than state, so small that 2 ranks on 2 cores finish
@@ -278,91 +277,97 @@ static bool same_bits(const struct demo *demo)
     return true;
 }
 
-static void add_run(const struct demo *demo, int which, struct weft_table *table)
+enum {
+    PLANNER,
+    RECOMPUTED,
+    PREDICTED,
+    MEASURED,
+    LAYERS,
+    PREDICTED_EXPOSED,
+    MEASURED_EXPOSED,
+    PLANNED,
+    HELD,
+    FITS,
+    LOSS,
+    N_COLUMNS
+};
+
+static void add_run(const struct demo *demo, int which, struct weft_rows *rows)
 {
     const struct weft_prediction *p = &demo->runs[which].predicted;
     const struct weft_train_result *m = &demo->runs[which].measured;
-    char shown[WEFT_UNITS_TEXT_BYTES];
     const bool fits = demo->runs[which].fits;
-    weft_table_cell(table, "%s", planners[which]);
-    weft_table_cell(table, "%d", demo->runs[which].recomputed);
-    weft_table_cell(table, "%s", weft_units_show_ns(p->step_ns, shown));
-    weft_table_cell(table, "%s", weft_units_show_ns(measured_step(demo, which), shown));
-    weft_table_cell(table, "%s", weft_units_show_bytes(p->total_bytes, shown));
-    weft_table_cell(table, "%s",
-                    weft_units_show_bytes(m->tiers[WEFT_HOME_DEVICE].measured_bytes, shown));
-    weft_table_cell_painted(table, fits ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD, fits ? "yes" : "no");
-    weft_table_cell(table, "%.6f", m->last_loss);
+    weft_rows_begin(rows, NULL);
+    weft_rows_word(rows, PLANNER, planners[which]);
+    weft_rows_integer(rows, RECOMPUTED, demo->runs[which].recomputed);
+    weft_rows_integer(rows, PREDICTED, p->step_ns);
+    weft_rows_integer(rows, MEASURED, measured_step(demo, which));
+    weft_rows_integer(rows, LAYERS, demo->runs[which].recomputed);
+    weft_rows_integer(rows, PREDICTED_EXPOSED, p->exposed_ns);
+    weft_rows_integer(rows, MEASURED_EXPOSED, m->exposed_ns);
+    weft_rows_integer(rows, PLANNED, p->total_bytes);
+    weft_rows_integer(rows, HELD, m->tiers[WEFT_HOME_DEVICE].measured_bytes);
+    weft_rows_integer(rows, FITS, fits);
+    weft_rows_show(rows, FITS, fits ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD, fits ? "yes" : "no");
+    weft_rows_real(rows, LOSS, m->last_loss);
+    weft_rows_show(rows, LOSS, WEFT_PAINT_NONE, "%.6f", m->last_loss);
 }
 
-static void show_text(const struct demo *demo, struct weft_text *out)
+static void put_facts(const struct demo *demo, struct weft_answer *answer)
 {
-    static const char *const heads[] = {"planner", "recomputed", "predicted", "measured",
-                                        "planned", "held",       "fits",      "last loss"};
+    weft_answer_integer(answer, "memory_limit_bytes", demo->limit_bytes);
+    weft_answer_bool(answer, "emulated", demo->runs[ILP].measured.emulated);
+    weft_answer_bool(answer, "same_bits", same_bits(demo));
+    weft_answer_real(answer, "gap", demo->bound_gap);
+    weft_answer_integer(answer, "least_bytes_without", demo->without_bytes);
+    weft_answer_real(answer, "link_bytes_per_s", demo->link_bytes_per_s);
+    weft_answer_integer(answer, "rounds", demo->rounds);
+    weft_answer_real(answer, "predicted_gain", predicted_gain(demo));
+    weft_answer_real(answer, "measured_gain", measured_gain(demo));
+    weft_answer_real(answer, "cores_of_others", weft_load_of_others(&demo->load));
+    weft_answer_real(answer, "cores_stolen", weft_load_stolen(&demo->load));
+}
+
+static void fill_answer(const struct demo *demo, struct weft_answer *answer)
+{
+    static const struct weft_column columns[N_COLUMNS] = {
+        [PLANNER] = {"planner", "planner", 'l', WEFT_FIGURE_WORD, 0},
+        [RECOMPUTED] = {NULL, "recomputed", 'r', WEFT_FIGURE_INTEGER, 0},
+        [PREDICTED] = {"predicted_step_ns", "predicted", 'r', WEFT_FIGURE_NS, 0},
+        [MEASURED] = {"measured_step_ns", "measured", 'r', WEFT_FIGURE_NS, 0},
+        [LAYERS] = {"recomputed_layers", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
+        [PREDICTED_EXPOSED] = {"predicted_exposed_ns", NULL, 'r', WEFT_FIGURE_NS, 0},
+        [MEASURED_EXPOSED] = {"measured_exposed_ns", NULL, 'r', WEFT_FIGURE_NS, 0},
+        [PLANNED] = {"planned_bytes", "planned", 'r', WEFT_FIGURE_BYTES, 0},
+        [HELD] = {"measured_bytes", "held", 'r', WEFT_FIGURE_BYTES, 0},
+        [FITS] = {"fits", "fits", 'r', WEFT_FIGURE_BOOL, 0},
+        [LOSS] = {"last_loss", "last loss", 'r', WEFT_FIGURE_REAL, 0}};
     char limit[WEFT_UNITS_TEXT_BYTES], without[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES],
         hash[WEFT_HASH_TEXT_BYTES];
-    struct weft_table table;
+    struct weft_text load;
     weft_units_show_bytes(demo->limit_bytes, limit);
     weft_units_show_bytes(demo->without_bytes, without);
-    weft_text_addf(out, "2 ranks over an emulated link of %s, limit %s a rank\n",
-                   weft_units_show_rate(demo->link_bytes_per_s, rate), limit);
-    weft_table_init(&table, "lrrrrrrr");
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        weft_table_cell(&table, "%s", heads[i]);
+    put_facts(demo, answer);
+    struct weft_rows *rows = weft_answer_table(answer, "runs", columns, N_COLUMNS);
+    weft_rows_title(rows, "2 ranks over an emulated link of %s, limit %s a rank",
+                    weft_units_show_rate(demo->link_bytes_per_s, rate), limit);
     for (int which = 0; which < N_PLANNERS; which++)
-        add_run(demo, which, &table);
-    weft_table_render(&table, 2, out);
-    weft_table_finish(&table);
-    weft_text_addf(out, "losses and parameters: %s (%s)\n",
-                   same_bits(demo) ? "the same bits under both" : "DIFFERENT",
-                   weft_hash_show(demo->runs[ILP].measured.fingerprint, hash));
-    weft_text_addf(out, "ilp: at most %.3f %% above the proven bound\n", 100.0 * demo->bound_gap);
-    weft_load_add(&demo->load, out);
-    weft_text_addf(
-        out,
+        add_run(demo, which, rows);
+    weft_answer_say(answer, NULL, "losses and parameters: %s (%s)\n",
+                    same_bits(demo) ? "the same bits under both" : "DIFFERENT",
+                    weft_hash_show(demo->runs[ILP].measured.fingerprint, hash));
+    weft_answer_say(answer, NULL, "ilp: at most %.3f %% above the proven bound\n",
+                    100.0 * demo->bound_gap);
+    weft_text_init(&load);
+    weft_load_add(&demo->load, &load);
+    weft_answer_say(answer, NULL, "%s", weft_text_chars(&load));
+    weft_text_finish(&load);
+    weft_answer_say(
+        answer, NULL,
         "within %s, weft trains %.1f %% faster than with all layers recomputed "
         "(predicted %.1f %%, median of %d rounds in turns); without recomputation nothing "
         "fits below %s\n",
         limit, 100.0 * measured_gain(demo), 100.0 * predicted_gain(demo), demo->rounds, without);
-}
-
-static void show_json(const struct demo *demo, struct weft_text *out)
-{
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "memory_limit_bytes", demo->limit_bytes);
-    weft_json_put_bool(&writer, "emulated", demo->runs[ILP].measured.emulated);
-    weft_json_put_bool(&writer, "same_bits", same_bits(demo));
-    weft_json_put_number(&writer, "gap", demo->bound_gap);
-    weft_json_put_integer(&writer, "least_bytes_without", demo->without_bytes);
-    weft_json_put_number(&writer, "link_bytes_per_s", demo->link_bytes_per_s);
-    weft_json_put_integer(&writer, "rounds", demo->rounds);
-    weft_json_put_number(&writer, "predicted_gain", predicted_gain(demo));
-    weft_json_put_number(&writer, "measured_gain", measured_gain(demo));
-    weft_json_put_number(&writer, "cores_of_others", weft_load_of_others(&demo->load));
-    weft_json_put_number(&writer, "cores_stolen", weft_load_stolen(&demo->load));
-    weft_json_key(&writer, "runs");
-    weft_json_begin_array(&writer);
-    for (int i = 0; i < N_PLANNERS; i++) {
-        const struct weft_prediction *p = &demo->runs[i].predicted;
-        const struct weft_train_result *m = &demo->runs[i].measured;
-        weft_json_begin_object(&writer);
-        weft_json_put_string(&writer, "planner", planners[i]);
-        weft_json_put_integer(&writer, "predicted_step_ns", p->step_ns);
-        weft_json_put_integer(&writer, "measured_step_ns", measured_step(demo, i));
-        weft_json_put_integer(&writer, "recomputed_layers", demo->runs[i].recomputed);
-        weft_json_put_integer(&writer, "predicted_exposed_ns", p->exposed_ns);
-        weft_json_put_integer(&writer, "measured_exposed_ns", m->exposed_ns);
-        weft_json_put_integer(&writer, "planned_bytes", p->total_bytes);
-        weft_json_put_integer(&writer, "measured_bytes", m->tiers[WEFT_HOME_DEVICE].measured_bytes);
-        weft_json_put_bool(&writer, "fits", demo->runs[i].fits);
-        weft_json_put_number(&writer, "last_loss", m->last_loss);
-        weft_json_end_object(&writer);
-    }
-    weft_json_end_array(&writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
 }
 
 static enum weft_status judge_runs(const struct demo *demo, struct weft_error *err)
@@ -399,22 +404,18 @@ static enum weft_status prepare_demo(struct demo *demo, struct weft_error *err)
 static enum weft_status run_demo(const struct weft_cli *cli, struct weft_error *err)
 {
     static struct demo demo;
-    struct weft_text out;
+    struct weft_answer answer = {0};
     demo = (struct demo){.cli = cli};
     for (int i = 0; i < N_PLANNERS; i++)
         weft_text_init(&demo.runs[i].plan);
     enum weft_status status = prepare_demo(&demo, err);
     if (status == WEFT_OK) status = run_rounds(&demo, err);
-    weft_cli_report_init(cli, cli->output, &out);
     if (status == WEFT_OK) {
-        if (cli->json)
-            show_json(&demo, &out);
-        else
-            show_text(&demo, &out);
-        status = weft_cli_emit(cli, &out, err);
+        fill_answer(&demo, &answer);
+        status = weft_cli_emit_answer(cli, &answer, err);
     }
     if (status == WEFT_OK) status = judge_runs(&demo, err);
-    weft_text_finish(&out);
+    weft_answer_finish(&answer);
     for (int i = 0; i < N_PLANNERS; i++)
         weft_text_finish(&demo.runs[i].plan);
     weft_profile_destroy(demo.profile);

@@ -1,15 +1,14 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "base/json/json.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/session.h"
 #include "problem/stages.h"
 #include "problem/target.h"
 #include "program/predict.h"
+#include "report/answer.h"
 
 /* Checks the total: within the limit, and not below the rows. Rows count the base rounded up. The
  * pages belong to the program, which is checked with --config. */
@@ -87,109 +86,100 @@ static int32_t n_leaves(const struct weft_certificate *certificate)
 
 /* Reports the bound. The file may prove it for only some of the periods that the config allows.
  * Bounds of the others are proven with the config, which makes their problems. */
-static void tell_bound(const struct weft_plan *plan, bool config_given, int32_t n_open,
-                       struct weft_text *out)
+static void say_bound(const struct weft_plan *plan, bool config_given, int32_t n_open,
+                      struct weft_answer *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
     const int32_t leaves = n_leaves(&plan->certificate);
     if (plan->bound_ns == 0) {
-        weft_text_add(out, "it claims no bound");
+        weft_answer_say(out, NULL, "it claims no bound");
         return;
     }
-    weft_text_addf(out, "no plan is faster than %s, proven by %d %s",
-                   weft_units_show_ns(plan->bound_ns, bound), leaves,
-                   leaves == 1 ? "leaf" : "leaves");
-    if (plan->n_others > 0 || n_open > 1) weft_text_add(out, " for its period");
+    weft_answer_say(out, NULL, "no plan is faster than %s, proven by %d %s",
+                    weft_units_show_ns(plan->bound_ns, bound), leaves,
+                    leaves == 1 ? "leaf" : "leaves");
+    if (plan->n_others > 0 || n_open > 1) weft_answer_say(out, NULL, " for its period");
     if (plan->paged_bound_ns > 0) {
         const int32_t paged_leaves = n_leaves(&plan->paged_certificate);
         char page[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(out, ", and in pages of %s than %s, by %d",
-                       weft_units_show_bytes(plan->pages.page_bytes, page),
-                       weft_units_show_ns(plan->paged_bound_ns, bound), paged_leaves);
+        weft_answer_say(out, NULL, ", and in pages of %s than %s, by %d",
+                        weft_units_show_bytes(plan->pages.page_bytes, page),
+                        weft_units_show_ns(plan->paged_bound_ns, bound), paged_leaves);
     }
     if (plan->n_others > 0 && config_given)
-        weft_text_addf(out, ", and none of the %d periods planned than %s", plan->n_others + 1,
-                       weft_units_show_ns(weft_plan_least_bound_ns(plan), bound));
+        weft_answer_say(out, NULL, ", and none of the %d periods planned than %s",
+                        plan->n_others + 1,
+                        weft_units_show_ns(weft_plan_least_bound_ns(plan), bound));
     else if (plan->n_others > 0)
-        weft_text_addf(out, " (--config also proves the bounds of the %d other periods planned)",
-                       plan->n_others);
+        weft_answer_say(out, NULL,
+                        " (--config also proves the bounds of the %d other periods planned)",
+                        plan->n_others);
     if (n_open > plan->n_others + 1)
-        weft_text_addf(out, "; the config leaves %d periods open", n_open);
+        weft_answer_say(out, NULL, "; the config leaves %d periods open", n_open);
 }
 
-/* Puts "proven": the plan's period first, then with the config each other with a bound. */
-static void put_proven(const struct weft_plan *plan, bool config_given,
-                       struct weft_json_writer *writer)
+/* Adds "proven": the plan's period first, then with the config each other with a bound. */
+static void put_proven(const struct weft_plan *plan, bool config_given, struct weft_answer *out)
 {
-    weft_json_key(writer, "proven");
-    weft_json_begin_array(writer);
+    static const struct weft_column columns[] = {{"bound_ns", NULL, 'r', WEFT_FIGURE_NS, 0},
+                                                 {"leaves", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
+    struct weft_rows *rows = weft_answer_table(out, "proven", columns, 2);
     for (int32_t i = -1; i < (config_given ? plan->n_others : 0); i++) {
         const int64_t bound_ns = i < 0 ? plan->bound_ns : plan->others[i].bound_ns;
         if (bound_ns == 0) continue;
-        weft_json_begin_object(writer);
-        weft_json_put_integer(writer, "bound_ns", bound_ns);
-        if (i < 0) weft_json_put_integer(writer, "leaves", n_leaves(&plan->certificate));
-        weft_json_end_object(writer);
+        weft_rows_begin(rows, NULL);
+        weft_rows_integer(rows, 0, bound_ns);
+        if (i < 0) weft_rows_integer(rows, 1, n_leaves(&plan->certificate));
     }
-    weft_json_end_array(writer);
 }
 
-static void put_json(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
-                     struct weft_text *out)
+static void put_facts(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
+                      struct weft_answer *out)
 {
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "plan", cli->operands[0]);
-    weft_json_put_bool(&writer, "ok", true);
-    weft_json_put_integer(&writer, "step_ns", plan->prediction.step_ns);
-    weft_json_put_bool(&writer, "emulated", weft_problem_emulates(plan->problem));
-    weft_json_put_integer(&writer, "bound_ns",
-                          cli->config ? weft_plan_least_bound_ns(plan) : plan->bound_ns);
-    if (plan->paged_bound_ns > 0)
-        weft_json_put_integer(&writer, "paged_bound_ns", plan->paged_bound_ns);
-    put_proven(plan, cli->config != NULL, &writer);
-    weft_json_put_bool(&writer, "config_checked", cli->config != NULL);
-    if (cli->config) weft_json_put_integer(&writer, "periods_open", n_open);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    weft_answer_word(out, "plan", cli->operands[0]);
+    weft_answer_bool(out, "ok", true);
+    weft_answer_integer(out, "step_ns", plan->prediction.step_ns);
+    weft_answer_bool(out, "emulated", weft_problem_emulates(plan->problem));
+    weft_answer_integer(out, "bound_ns",
+                        cli->config ? weft_plan_least_bound_ns(plan) : plan->bound_ns);
+    if (plan->paged_bound_ns > 0) weft_answer_integer(out, "paged_bound_ns", plan->paged_bound_ns);
+    put_proven(plan, cli->config != NULL, out);
+    weft_answer_bool(out, "config_checked", cli->config != NULL);
+    if (cli->config) weft_answer_integer(out, "periods_open", n_open);
 }
 
-static void tell_proven(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
-                        struct weft_text *out)
+static void fill_answer(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
+                        struct weft_answer *out)
 {
     char step[WEFT_UNITS_TEXT_BYTES];
-    weft_text_addf(out, "%s: placements, order and memory rows hold; step %s%s as said; ",
-                   cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
-                   weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
-    tell_bound(plan, cli->config != NULL, n_open, out);
+    put_facts(cli, plan, n_open, out);
+    weft_answer_say(out, NULL, "%s: placements, order and memory rows hold; step %s%s as said; ",
+                    cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
+                    weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
+    say_bound(plan, cli->config != NULL, n_open, out);
     const bool runs = !weft_problem_target(plan->problem)->is_foreign;
     if (!cli->config)
-        weft_text_addf(out, "; give --config to check the %sproblem too\n",
-                       runs ? "program and the " : "");
+        weft_answer_say(out, NULL, "; give --config to check the %sproblem too\n",
+                        runs ? "program and the " : "");
     else
-        weft_text_addf(out, "; the problem is the config's%s\n",
-                       runs ? "; the program is safe in every timing" : "");
+        weft_answer_say(out, NULL, "; the problem is the config's%s\n",
+                        runs ? "; the program is safe in every timing" : "");
 }
 
 static enum weft_status run_verify(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
-    struct weft_text out;
+    struct weft_answer answer = {0};
     int32_t n_open = 1;
     WEFT_TRY(weft_cli_need_config(cli, err));
-    weft_cli_report_init(cli, cli->output, &out);
     enum weft_status status = verify_alone(cli->operands[0], &plan, err);
     if (status == WEFT_OK && cli->config) status = verify_with_config(cli, &n_open, err);
     if (status == WEFT_OK) {
-        if (cli->json)
-            put_json(cli, plan, n_open, &out);
-        else
-            tell_proven(cli, plan, n_open, &out);
-        status = weft_cli_emit(cli, &out, err);
+        fill_answer(cli, plan, n_open, &answer);
+        status = weft_cli_emit_answer(cli, &answer, err);
     }
     weft_plan_destroy(plan);
-    weft_text_finish(&out);
+    weft_answer_finish(&answer);
     return status;
 }
 

@@ -155,23 +155,19 @@ WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, 
                                                     struct weft_session *session,
                                                     struct weft_error *err);
 
-/* Appends the path of the measured profile that `weft plan -o PLAN` writes: "plan.profile.json" for
- * "plan.json". */
+/* Appends "plan.profile.json" for "plan.json": the profile that `weft plan -o` writes. */
 void weft_cli_name_profile(const char *plan, struct weft_text *out);
-/* Fails for a plan with a config that has no times: WEFT_E_USAGE. Suggests the profile that `weft
- * plan` wrote, if it exists. */
+/* Fails for a plan with a config without times: WEFT_E_USAGE. Names that profile if it exists. */
 enum weft_status weft_cli_refuse_plan(const char *plan, const char *config, struct weft_error *err);
 
-/* True if the config has no profile, no device figures and one node: its times are those of this
- * machine. */
+/* True if times are those of this machine: one node with neither profile nor device figures. */
 bool weft_cli_measures(const struct weft_session *session);
 /* Measures this machine and logs that. Fails first if the planner is unknown. */
 WEFT_MUST_USE enum weft_status weft_cli_measure(const struct weft_session *session,
                                                 struct weft_profile **out, struct weft_error *err);
 
-/* Writes all of `text`, escaped by base/shown.h, to stdout or to cli->output if given. A report's
- * lines are wrapped for the width of weft_cli_report_init (cli/terminal.h). WEFT_E_IO,
- * WEFT_E_CREATE. */
+/* Writes `text`, escaped by base/shown.h, to stdout or cli->output. Lines of a report are wrapped
+ * for the width of weft_cli_report_init (cli/terminal.h). WEFT_E_IO, WEFT_E_CREATE. */
 WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
                                              const struct weft_text *text, struct weft_error *err);
 
@@ -184,6 +180,10 @@ WEFT_MUST_USE enum weft_status weft_cli_emit_text(const struct weft_cli *cli,
 WEFT_MUST_USE enum weft_status weft_cli_emit_answer(const struct weft_cli *cli,
                                                     const struct weft_answer *answer,
                                                     struct weft_error *err);
+/* Prints an answer, whatever -o names, and finishes it. */
+WEFT_MUST_USE enum weft_status weft_cli_print_answer(const struct weft_cli *cli,
+                                                     struct weft_answer *answer,
+                                                     struct weft_error *err);
 
 /* weft_cli_emit without escapes, byte for byte. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli,

@@ -79,3 +79,13 @@ enum weft_status weft_cli_emit_answer(const struct weft_cli *cli, const struct w
     weft_text_finish(&out);
     return status;
 }
+
+enum weft_status weft_cli_print_answer(const struct weft_cli *cli, struct weft_answer *answer,
+                                       struct weft_error *err)
+{
+    struct weft_cli to_stdout = *cli;
+    to_stdout.output = NULL;
+    const enum weft_status status = weft_cli_emit_answer(&to_stdout, answer, err);
+    weft_answer_finish(answer);
+    return status;
+}

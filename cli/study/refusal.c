@@ -268,12 +268,10 @@ void weft_refusal_answer(const struct weft_cli *cli, const struct weft_session *
 {
     struct weft_answer answer = {0};
     struct weft_error failure = {0};
-    struct weft_cli to_stdout = *cli;
     if (cli->output != NULL && strcmp(cli->output, "-") == 0) return;
-    to_stdout.output = NULL;
     enum weft_status status = weft_refusal_add(cli, refused, NULL, why, &answer, &failure);
     if (status == WEFT_OK && answer.first != NULL)
-        status = weft_cli_emit_answer(&to_stdout, &answer, &failure);
+        status = weft_cli_print_answer(cli, &answer, &failure);
     if (status != WEFT_OK) weft_log(WEFT_LOG_WARNING, "no table of changes: %s", failure.text);
     weft_answer_finish(&answer);
 }

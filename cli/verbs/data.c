@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json/json.h"
 #include "cli/command.h"
-#include "cli/terminal.h"
+#include "report/answer.h"
 #include "runtime/train/corpora.h"
 #include "text/token_file.h"
 #include "text/tokenizer.h"
@@ -113,29 +112,16 @@ static enum weft_status add_file(struct packing *p, const char *path, struct wef
 
 static enum weft_status report_packing(const struct packing *p, struct weft_error *err)
 {
-    struct weft_cli to_stdout = *p->cli;
     const int64_t tokens = weft_token_file_count(p->file);
-    struct weft_text out;
-    struct weft_json_writer writer;
-    to_stdout.output = NULL;
-    weft_cli_report_init(&to_stdout, NULL, &out);
-    if (p->cli->json) {
-        weft_json_writer_init(&writer, &out, 2);
-        weft_json_begin_object(&writer);
-        weft_json_put_string(&writer, "file", p->cli->output);
-        weft_json_put_integer(&writer, "documents", p->documents);
-        weft_json_put_integer(&writer, "bytes", p->bytes);
-        weft_json_put_integer(&writer, "tokens", tokens);
-        weft_json_end_object(&writer);
-        weft_text_add(&out, "\n");
-    } else {
-        weft_text_addf(&out, "%s: %" PRId64 " tokens of %" PRId64 " documents, %.2f bytes each\n",
-                       p->cli->output, tokens, p->documents,
-                       tokens > 0 ? (double)p->bytes / (double)tokens : 0.0);
-    }
-    const enum weft_status status = weft_cli_emit(&to_stdout, &out, err);
-    weft_text_finish(&out);
-    return status;
+    struct weft_answer answer = {0};
+    weft_answer_word(&answer, "file", p->cli->output);
+    weft_answer_integer(&answer, "documents", p->documents);
+    weft_answer_integer(&answer, "bytes", p->bytes);
+    weft_answer_integer(&answer, "tokens", tokens);
+    weft_answer_say(
+        &answer, NULL, "%s: %" PRId64 " tokens of %" PRId64 " documents, %.2f bytes each\n",
+        p->cli->output, tokens, p->documents, tokens > 0 ? (double)p->bytes / (double)tokens : 0.0);
+    return weft_cli_print_answer(p->cli, &answer, err);
 }
 
 static enum weft_status pack_files(struct packing *p, struct weft_error *err)
@@ -189,31 +175,21 @@ static enum weft_status find_largest(struct weft_corpora *corpora, int32_t *out,
 static enum weft_status emit_facts(const struct weft_cli *cli, const struct weft_corpora *corpora,
                                    int32_t largest, struct weft_error *err)
 {
-    const char *form = corpora->text ? "text, read as bytes" : "token file";
     const int bits = 8 * corpora->all[0].token_bytes;
-    struct weft_text out;
-    struct weft_json_writer writer;
-    weft_cli_report_init(cli, cli->output, &out);
-    if (cli->json) {
-        weft_json_writer_init(&writer, &out, 2);
-        weft_json_begin_object(&writer);
-        weft_json_put_string(&writer, "path", corpora->path);
-        weft_json_put_string(&writer, "form", corpora->text ? "text" : "tokens");
-        weft_json_put_integer(&writer, "files", corpora->n);
-        weft_json_put_integer(&writer, "token_bits", bits);
-        weft_json_put_integer(&writer, "tokens", corpora->tokens);
-        weft_json_put_integer(&writer, "least_vocab", largest + 1);
-        weft_json_end_object(&writer);
-        weft_text_add(&out, "\n");
-    } else {
-        weft_text_addf(
-            &out,
-            "%s: %s, %" PRId64 " tokens of %d bits in %d files; the largest token is %d, "
-            "so vocab must be at least %d\n",
-            corpora->path, form, corpora->tokens, bits, (int)corpora->n, largest, largest + 1);
-    }
-    const enum weft_status status = weft_cli_emit(cli, &out, err);
-    weft_text_finish(&out);
+    struct weft_answer answer = {0};
+    weft_answer_word(&answer, "path", corpora->path);
+    weft_answer_word(&answer, "form", corpora->text ? "text" : "tokens");
+    weft_answer_integer(&answer, "files", corpora->n);
+    weft_answer_integer(&answer, "token_bits", bits);
+    weft_answer_integer(&answer, "tokens", corpora->tokens);
+    weft_answer_integer(&answer, "least_vocab", largest + 1);
+    weft_answer_say(&answer, NULL,
+                    "%s: %s, %" PRId64 " tokens of %d bits in %d files; the largest token is %d, "
+                    "so vocab must be at least %d\n",
+                    corpora->path, corpora->text ? "text, read as bytes" : "token file",
+                    corpora->tokens, bits, (int)corpora->n, largest, largest + 1);
+    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
+    weft_answer_finish(&answer);
     return status;
 }
 

@@ -25,7 +25,7 @@ static const char demo_config[] =
     "    { \"name\": \"head\", \"type\": \"lm_head\", \"vocab\": 256, \"hidden\": 256,"
     " \"bias\": false } ] },\n"
     "  \"cluster\": { \"ranks\": 2 },\n"
-    "  \"train\": { \"steps\": 5, \"micro_batch\": 8, \"seq_len\": 128, \"seed\": 42,\n"
+    "  \"train\": { \"steps\": 3, \"micro_batch\": 8, \"seq_len\": 128, \"seed\": 42,\n"
     "    \"data\": \"/usr/share/common-licenses/GPL-3\",\n"
     "    \"optimizer\": { \"type\": \"adamw\", \"lr\": 1e-3 }, \"clip_norm\": 1.0,\n"
     "    \"lr_schedule\": { \"type\": \"cosine\", \"warmup_steps\": 2 } },\n"

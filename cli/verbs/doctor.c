@@ -6,14 +6,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json/json.h"
 #include "cli/command.h"
 #include "cli/facts.h"
 #include "cli/job/alike.h"
 #include "cli/process/solver.h"
-#include "cli/terminal.h"
 #include "offload/disk.h"
-#include "report/table.h"
+#include "report/answer.h"
 #include "runtime/comm/mpi/calls.h"
 #include "runtime/device/device.h"
 #include "runtime/device/module.h"
@@ -22,45 +20,40 @@
 #include "runtime/nn/nn.h"
 #include "spec/profile/profile.h"
 
+enum { WHAT, STATE, TEXT, N_COLUMNS };
+
 struct checkup {
-    struct weft_table table;
-    struct weft_json_writer writer;
+    struct weft_answer answer;
+    struct weft_rows *rows;
     int32_t missing;
 };
 
 enum verdict { HAS, LACKS, OFF };
 
-static void put_json(struct checkup *checkup, const char *what, const char *state, const char *text)
-{
-    weft_json_key(&checkup->writer, what);
-    weft_json_begin_object(&checkup->writer);
-    if (state) weft_json_put_string(&checkup->writer, "state", state);
-    weft_json_put_string(&checkup->writer, "text", text);
-    weft_json_end_object(&checkup->writer);
-}
-
 static void note_finding(struct checkup *checkup, const char *what, enum verdict verdict,
                          const char *text)
 {
     static const char *const words[] = {"ok", "missing", "off"};
-    weft_table_cell(&checkup->table, "%s", what);
-    weft_table_cell(&checkup->table, "%s", words[verdict]);
-    weft_table_cell(&checkup->table, "%s", text);
-    put_json(checkup, what, words[verdict], text);
+    weft_rows_begin(checkup->rows, what);
+    weft_rows_word(checkup->rows, WHAT, what);
+    weft_rows_word(checkup->rows, STATE, words[verdict]);
+    weft_rows_word(checkup->rows, TEXT, text);
     checkup->missing += verdict == LACKS;
 }
 
-static void tell_facts(struct checkup *checkup, struct weft_text *out)
+static void tell_facts(struct checkup *checkup)
 {
     for (const struct weft_fact *fact = weft_facts; fact->name; fact++) {
         struct weft_text text;
         weft_text_init(&text);
         fact->tell(&text);
-        weft_text_addf(out, "%-13s  %s\n", fact->name, weft_text_chars(&text));
-        put_json(checkup, fact->name, NULL, weft_text_chars(&text));
+        weft_answer_say(&checkup->answer, NULL, "%-13s  %s\n", fact->name, weft_text_chars(&text));
+        weft_answer_open(&checkup->answer, fact->name);
+        weft_answer_word(&checkup->answer, "text", weft_text_chars(&text));
+        weft_answer_close(&checkup->answer);
         weft_text_finish(&text);
     }
-    weft_text_add(out, "\n");
+    weft_answer_say(&checkup->answer, NULL, "\n");
 }
 
 static void look_at_solver(struct checkup *checkup)
@@ -253,13 +246,12 @@ static void look_at_hosts(struct checkup *checkup)
 static enum weft_status check_up(const struct weft_cli *cli, struct weft_error *err)
 {
     struct checkup checkup = {0};
-    struct weft_text out, json;
-    weft_cli_report_init(cli, cli->output, &out);
-    weft_text_init(&json);
-    weft_table_init(&checkup.table, "llw");
-    weft_json_writer_init(&checkup.writer, &json, 2);
-    weft_json_begin_object(&checkup.writer);
-    tell_facts(&checkup, &out);
+    static const struct weft_column columns[N_COLUMNS] = {
+        [WHAT] = {NULL, "", 'l', WEFT_FIGURE_WORD, 0},
+        [STATE] = {"state", "", 'l', WEFT_FIGURE_WORD, 0},
+        [TEXT] = {"text", "", 'w', WEFT_FIGURE_WORD, 0}};
+    tell_facts(&checkup);
+    checkup.rows = weft_answer_table(&checkup.answer, NULL, columns, N_COLUMNS);
     look_at_solver(&checkup);
     look_at_kernels(&checkup);
     look_at_proc(&checkup);
@@ -271,16 +263,11 @@ static enum weft_status check_up(const struct weft_cli *cli, struct weft_error *
     look_at_hosts(&checkup);
     enum weft_status status = WEFT_OK;
     if (cli->profile) status = look_at_network(&checkup, cli->profile, err);
-    weft_json_end_object(&checkup.writer);
-    weft_text_add(&json, "\n");
-    weft_table_render(&checkup.table, 0, &out);
-    if (status == WEFT_OK) status = weft_cli_emit(cli, cli->json ? &json : &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit_answer(cli, &checkup.answer, err);
     if (status == WEFT_OK && checkup.missing > 0)
         status = weft_fail(err, WEFT_E_ENVIRONMENT, "%d of the things that weft needs %s missing",
                            checkup.missing, checkup.missing == 1 ? "is" : "are");
-    weft_table_finish(&checkup.table);
-    weft_text_finish(&out);
-    weft_text_finish(&json);
+    weft_answer_finish(&checkup.answer);
     return status;
 }
 

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json/json.h"
 #include "base/units.h"
-#include "cli/terminal.h"
 #include "library/hub/export.h"
 #include "library/run_directory.h"
+#include "report/answer.h"
 
 static enum weft_status read_dtype(const char *name, struct weft_hub_export *out,
                                    struct weft_error *err)
@@ -43,53 +42,30 @@ static enum weft_status read_flags(const struct weft_cli *cli, struct weft_hub_e
     return weft_fail(err, WEFT_E_USAGE, "--shard-size %s: bytes, such as 2GB", cli->shard_size);
 }
 
-static void put_json(const struct weft_hub_export *request, const struct weft_hub_exported *done,
-                     struct weft_text *out)
-{
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "folder", request->to);
-    weft_json_put_string(&writer, "checkpoint", request->checkpoint);
-    weft_json_put_string(&writer, "architecture", done->family->architecture);
-    weft_json_put_integer(&writer, "tensors", done->n_tensors);
-    weft_json_put_integer(&writer, "bytes", done->written.bytes);
-    weft_json_put_integer(&writer, "files", done->written.n_files);
-    weft_json_key(&writer, "source");
-    if (done->source.length > 0)
-        weft_json_add_string(&writer, weft_text_chars(&done->source));
-    else
-        weft_json_add_null(&writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
-}
-
 static enum weft_status report_export(const struct weft_cli *cli,
                                       const struct weft_hub_export *request,
                                       const struct weft_hub_exported *done, struct weft_error *err)
 {
-    struct weft_cli to_stdout = *cli;
-    struct weft_text out;
+    const char *source = done->source.length > 0 ? weft_text_chars(&done->source) : NULL;
+    struct weft_answer answer = {0};
     char bytes[WEFT_UNITS_TEXT_BYTES];
-    to_stdout.output = NULL;
-    weft_cli_report_init(&to_stdout, NULL, &out);
-    if (cli->json) {
-        put_json(request, done, &out);
-    } else {
-        weft_text_addf(&out, "%s: %s, %d tensors, %s in %d file%s\n", request->to,
-                       done->family->architecture, (int)done->n_tensors,
-                       weft_units_show_bytes(done->written.bytes, bytes),
-                       (int)done->written.n_files, done->written.n_files == 1 ? "" : "s");
-        if (done->source.length > 0)
-            weft_text_addf(&out, "config.json and tokenizer of %s\n",
-                           weft_text_chars(&done->source));
-        else
-            weft_text_add(&out,
-                          "config.json is made from the run's model; no tokenizer is known\n");
-    }
-    const enum weft_status status = weft_cli_emit(&to_stdout, &out, err);
-    weft_text_finish(&out);
-    return status;
+    weft_answer_word(&answer, "folder", request->to);
+    weft_answer_word(&answer, "checkpoint", request->checkpoint);
+    weft_answer_word(&answer, "architecture", done->family->architecture);
+    weft_answer_integer(&answer, "tensors", done->n_tensors);
+    weft_answer_integer(&answer, "bytes", done->written.bytes);
+    weft_answer_integer(&answer, "files", done->written.n_files);
+    weft_answer_word(&answer, "source", source);
+    weft_answer_say(&answer, NULL, "%s: %s, %d tensors, %s in %d file%s\n", request->to,
+                    done->family->architecture, (int)done->n_tensors,
+                    weft_units_show_bytes(done->written.bytes, bytes), (int)done->written.n_files,
+                    done->written.n_files == 1 ? "" : "s");
+    if (source != NULL)
+        weft_answer_say(&answer, NULL, "config.json and tokenizer of %s\n", source);
+    else
+        weft_answer_say(&answer, NULL,
+                        "config.json is made from the run's model; no tokenizer is known\n");
+    return weft_cli_print_answer(cli, &answer, err);
 }
 
 enum weft_status weft_cli_export_hf(const struct weft_cli *cli, struct weft_error *err)

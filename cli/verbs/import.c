@@ -1,11 +1,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/terminal.h"
 #include "library/hub/import.h"
+#include "report/answer.h"
 #include "spec/hub/families.h"
 
 static void tell_notes(const struct weft_config *config)
@@ -20,29 +19,16 @@ static void tell_notes(const struct weft_config *config)
 static enum weft_status report_import(const struct weft_cli *cli, const struct weft_config *config,
                                       struct weft_error *err)
 {
-    struct weft_cli to_stdout = *cli;
-    struct weft_json_writer writer;
-    struct weft_text out;
-    to_stdout.output = NULL;
-    weft_cli_report_init(&to_stdout, NULL, &out);
-    if (cli->json) {
-        weft_json_writer_init(&writer, &out, 2);
-        weft_json_begin_object(&writer);
-        weft_json_put_string(&writer, "run", cli->output);
-        weft_json_put_integer(&writer, "layers", config->model->n_layers);
-        weft_json_put_integer(&writer, "parameters", config->model->parameters);
-        weft_json_end_object(&writer);
-        weft_text_add(&out, "\n");
-    } else {
-        weft_text_addf(&out,
-                       "%s: %" PRId64 " parameters in %d layers. Go on with `weft generate %s`, "
-                       "or `weft train CONFIG --from %s`\n",
-                       cli->output, config->model->parameters, (int)config->model->n_layers,
-                       cli->output, cli->output);
-    }
-    const enum weft_status status = weft_cli_emit(&to_stdout, &out, err);
-    weft_text_finish(&out);
-    return status;
+    struct weft_answer answer = {0};
+    weft_answer_word(&answer, "run", cli->output);
+    weft_answer_integer(&answer, "layers", config->model->n_layers);
+    weft_answer_integer(&answer, "parameters", config->model->parameters);
+    weft_answer_say(&answer, NULL,
+                    "%s: %" PRId64 " parameters in %d layers. Go on with `weft generate %s`, "
+                    "or `weft train CONFIG --from %s`\n",
+                    cli->output, config->model->parameters, (int)config->model->n_layers,
+                    cli->output, cli->output);
+    return weft_cli_print_answer(cli, &answer, err);
 }
 
 static enum weft_status run_import(const struct weft_cli *cli, struct weft_error *err)

@@ -120,3 +120,21 @@ void weft_text_add_shown(struct weft_text *text, const char *bytes, size_t lengt
         weft_text_append(text, piece, shown);
     }
 }
+
+void weft_text_add_word(struct weft_text *text, const char *word)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:@%=";
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        weft_text_add(text, word);
+        return;
+    }
+    weft_text_add(text, "'");
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            weft_text_add(text, "'\\''");
+        else
+            weft_text_append(text, word, 1);
+    }
+    weft_text_add(text, "'");
+}

@@ -31,6 +31,9 @@ void weft_text_addf(struct weft_text *text, const char *format, ...) WEFT_PRINTF
 void weft_text_add_shown(struct weft_text *text, const char *bytes, size_t length,
                          enum weft_shown_kept kept);
 
+/* Appends a word as a shell reads it, in quotes if it needs them. */
+void weft_text_add_word(struct weft_text *text, const char *word);
+
 /* Appends a terminal sequence of the program itself, unescaped. */
 void weft_text_add_escape(struct weft_text *text, const char *sequence);
 

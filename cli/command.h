@@ -176,11 +176,11 @@ WEFT_MUST_USE enum weft_status weft_cli_emit_text(const struct weft_cli *cli,
                                                   const struct weft_text *text,
                                                   struct weft_error *err);
 
-/* weft_cli_emit for an answer, as text or with --json as JSON. */
+/* weft_cli_emit for an answer, as text or with --json as JSON. It finishes the answer. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_answer(const struct weft_cli *cli,
-                                                    const struct weft_answer *answer,
+                                                    struct weft_answer *answer,
                                                     struct weft_error *err);
-/* Prints an answer, whatever -o names, and finishes it. */
+/* The same, whatever -o names. */
 WEFT_MUST_USE enum weft_status weft_cli_print_answer(const struct weft_cli *cli,
                                                      struct weft_answer *answer,
                                                      struct weft_error *err);

@@ -62,7 +62,7 @@ enum weft_status weft_cli_emit_file(const struct weft_cli *cli, const struct wef
     return weft_cli_emit(&to_stdout, report, err);
 }
 
-enum weft_status weft_cli_emit_answer(const struct weft_cli *cli, const struct weft_answer *answer,
+enum weft_status weft_cli_emit_answer(const struct weft_cli *cli, struct weft_answer *answer,
                                       struct weft_error *err)
 {
     struct weft_json_writer writer;
@@ -75,6 +75,7 @@ enum weft_status weft_cli_emit_answer(const struct weft_cli *cli, const struct w
     } else {
         weft_answer_text(answer, &out);
     }
+    weft_answer_finish(answer);
     const enum weft_status status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     return status;
@@ -85,7 +86,5 @@ enum weft_status weft_cli_print_answer(const struct weft_cli *cli, struct weft_a
 {
     struct weft_cli to_stdout = *cli;
     to_stdout.output = NULL;
-    const enum weft_status status = weft_cli_emit_answer(&to_stdout, answer, err);
-    weft_answer_finish(answer);
-    return status;
+    return weft_cli_emit_answer(&to_stdout, answer, err);
 }

@@ -269,31 +269,13 @@ enum weft_status weft_resume_plan(const struct weft_resumption *from, struct wef
     return status == WEFT_E_DATA ? weft_session_plan(session, NULL, err) : status;
 }
 
-static void add_word(const char *word, struct weft_text *out)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:@%=";
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        weft_text_add(out, word);
-        return;
-    }
-    weft_text_add(out, "'");
-    for (; *word != '\0'; word++) {
-        if (*word == '\'')
-            weft_text_add(out, "'\\''");
-        else
-            weft_text_append(out, word, 1);
-    }
-    weft_text_add(out, "'");
-}
-
 void weft_resume_command(const char *directory, const struct weft_kinds *kinds,
                          struct weft_text *out)
 {
     weft_text_add(out, "weft train --resume --run ");
-    add_word(directory, out);
+    weft_text_add_word(out, directory);
     for (int32_t i = 0; kinds != NULL && i < kinds->n_files; i++) {
         weft_text_add(out, " --layers ");
-        add_word(kinds->files[i], out);
+        weft_text_add_word(out, kinds->files[i]);
     }
 }

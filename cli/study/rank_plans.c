@@ -158,9 +158,7 @@ static enum weft_status emit_rows(const struct weft_cli *cli, const struct row *
     struct weft_rows *table = weft_answer_table(&answer, "plans", columns, N_COLUMNS);
     for (int32_t i = 0; i < n; i++)
         add_row(table, &rows[i]);
-    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
-    weft_answer_finish(&answer);
-    return status;
+    return weft_cli_emit_answer(cli, &answer, err);
 }
 
 /* Makes DIR and DIR/plans. */

@@ -366,9 +366,7 @@ static enum weft_status find_offers(struct rent *rent, struct weft_error *err)
     WEFT_TRY(plan_offers(rent, err));
     qsort(rent->offers, (size_t)rent->n, sizeof *rent->offers, compare_offers);
     fill_answer(rent, &answer);
-    const enum weft_status status = weft_cli_emit_answer(rent->cli, &answer, err);
-    weft_answer_finish(&answer);
-    WEFT_TRY(status);
+    WEFT_TRY(weft_cli_emit_answer(rent->cli, &answer, err));
     return rent->offers[0].step_ns > 0 ? WEFT_OK : refuse_all(rent, err);
 }
 

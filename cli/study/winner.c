@@ -131,21 +131,6 @@ enum weft_status weft_winner_write(struct weft_winner *winner, struct weft_error
     return status;
 }
 
-/* Appends a word as a shell reads it. */
-static void add_word(const char *word, struct weft_text *out)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_./=:,+@%-";
-    if (*word != '\0' && word[strspn(word, plain)] == '\0') {
-        weft_text_addf(out, " %s", word);
-        return;
-    }
-    weft_text_add(out, " '");
-    for (; *word != '\0'; word++)
-        weft_text_addf(out, *word == '\'' ? "'\\''" : "%c", *word);
-    weft_text_add(out, "'");
-}
-
 /* Whether a word of the row's command is left out for a person. */
 static bool is_left_out(const char *word)
 {
@@ -188,7 +173,10 @@ void weft_winner_tell_next(const struct weft_winner *winner, struct weft_text *o
     const int n = weft_place_plan(winner->cli, &place, winner->measured != NULL, argv);
     weft_text_add(out, "next:");
     for (int i = 0; i < n; i++)
-        if (!is_left_out(argv[i])) add_word(argv[i], out);
+        if (!is_left_out(argv[i])) {
+            weft_text_add(out, " ");
+            weft_text_add_word(out, argv[i]);
+        }
     weft_text_add(out, " -o plan.json\n");
     weft_text_add(out, "or the same command with -o DIR, which writes config and plan\n");
 }

@@ -335,9 +335,8 @@ static enum weft_status audit_run(struct audit *audit, struct weft_error *err)
     WEFT_TRY(weft_replay_plan(&audit->replay, err));
     WEFT_TRY(replay_parts(audit, err));
     fill_answer(audit, &answer);
-    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
-    weft_answer_finish(&answer);
-    return status == WEFT_OK ? judge_audit(audit, err) : status;
+    WEFT_TRY(weft_cli_emit_answer(cli, &answer, err));
+    return judge_audit(audit, err);
 }
 
 static void close_audit(struct audit *audit)

@@ -188,9 +188,7 @@ static enum weft_status emit_facts(const struct weft_cli *cli, const struct weft
                     "so vocab must be at least %d\n",
                     corpora->path, corpora->text ? "text, read as bytes" : "token file",
                     corpora->tokens, bits, (int)corpora->n, largest, largest + 1);
-    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
-    weft_answer_finish(&answer);
-    return status;
+    return weft_cli_emit_answer(cli, &answer, err);
 }
 
 static enum weft_status run_info(const struct weft_cli *cli, struct weft_error *err)

@@ -116,9 +116,7 @@ static enum weft_status explain_plan(const struct weft_cli *cli, const struct we
         weft_answer_say(&answer, NULL, "\n");
     }
     weft_explain(plan, step_ns, cli->all ? INT32_MAX : WEFT_EXPLAIN_ROWS, &answer);
-    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
-    weft_answer_finish(&answer);
-    return status;
+    return weft_cli_emit_answer(cli, &answer, err);
 }
 
 static enum weft_status read_time_limit(const char *text, int64_t *ns, struct weft_error *err)

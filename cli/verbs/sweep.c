@@ -117,17 +117,16 @@ static bool shows_unicode(const struct weft_cli *cli)
     return unicode;
 }
 
-static enum weft_status write_file(const char *path, struct weft_text *text, struct weft_error *err)
+static enum weft_status write_file(const char *path, const struct weft_text *text,
+                                   struct weft_error *err)
 {
-    const enum weft_status status =
-        weft_text_ok(text) ? weft_file_write(path, weft_text_chars(text), text->length, err)
-                           : weft_fail_memory(err, path);
-    weft_text_finish(text);
-    return status;
+    if (path == NULL) return WEFT_OK;
+    return weft_text_ok(text) ? weft_file_write(path, weft_text_chars(text), text->length, err)
+                              : weft_fail_memory(err, path);
 }
 
-static enum weft_status print_report(const struct weft_study *study,
-                                     const struct weft_answer *answer, struct weft_error *err)
+static enum weft_status print_report(const struct weft_study *study, struct weft_answer *answer,
+                                     struct weft_error *err)
 {
     const struct weft_cli *cli = study->cli;
     struct weft_text out;
@@ -150,19 +149,20 @@ static enum weft_status write_results(const struct weft_study *study, struct wef
     struct weft_answer answer = {0};
     struct weft_text csv, svg;
     struct weft_error later = {0};
-    enum weft_status status = WEFT_OK, failure = WEFT_OK;
+    enum weft_status status = WEFT_OK, failure;
     weft_text_init(&csv);
     weft_text_init(&svg);
     weft_sweep_report(&study->sweep, &answer);
+    weft_answer_csv(&answer, &csv);
+    if (cli->svg) weft_sweep_svg(&study->sweep, &svg);
     if (!weft_study_is_stdout(cli->csv) && !weft_study_is_stdout(cli->svg))
         status = print_report(study, &answer, err);
-    weft_answer_csv(&answer, &csv);
-    weft_answer_finish(&answer);
-    if (cli->csv) failure = write_file(cli->csv, &csv, status == WEFT_OK ? err : &later);
+    failure = write_file(cli->csv, &csv, status == WEFT_OK ? err : &later);
     if (status == WEFT_OK) status = failure;
-    if (cli->svg) weft_sweep_svg(&study->sweep, &svg);
-    failure = cli->svg ? write_file(cli->svg, &svg, status == WEFT_OK ? err : &later) : WEFT_OK;
+    failure = write_file(cli->svg, &svg, status == WEFT_OK ? err : &later);
+    weft_answer_finish(&answer);
     weft_text_finish(&csv);
+    weft_text_finish(&svg);
     return status == WEFT_OK ? failure : status;
 }
 

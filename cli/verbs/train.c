@@ -341,9 +341,7 @@ static enum weft_status decide_plan(const struct weft_cli *cli, const struct wef
     }
     weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, &answer);
     weft_report_mappings(session->program, &answer);
-    const enum weft_status emitted = weft_cli_emit_answer(cli, &answer, err);
-    weft_answer_finish(&answer);
-    return emitted;
+    return weft_cli_emit_answer(cli, &answer, err);
 }
 
 /* Writes the step of the run's latest checkpoint; 0: there is none. */

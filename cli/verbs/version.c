@@ -7,9 +7,7 @@ static enum weft_status run_version(const struct weft_cli *cli, struct weft_erro
     struct weft_answer answer = {.is_line = true};
     weft_answer_word(&answer, "weft", WEFT_VERSION);
     weft_answer_say(&answer, NULL, "weft " WEFT_VERSION "\n");
-    const enum weft_status status = weft_cli_emit_answer(cli, &answer, err);
-    weft_answer_finish(&answer);
-    return status;
+    return weft_cli_emit_answer(cli, &answer, err);
 }
 
 const struct weft_command weft_command_version = {

@@ -52,21 +52,12 @@ static bool find_value(const struct weft_sweep *sweep, const struct weft_sweep_p
                        int32_t column, int64_t *value)
 {
     memcpy(value, (const char *)point + values[column].offset, sizeof *value);
-    switch (values[column].known) {
-    case ALWAYS:
-        if (values[column].figure == WEFT_FIGURE_BOOL) *value = point->fits;
-        return true;
-    case OF_PART:
-        return point->policy_limit_bytes > 0;
-    case OF_GRID:
-        return sweep->grid;
-    case OF_PLAN:
-        return point->fits;
-    case OF_RUN:
-        return point->measured_ns > 0;
-    case OF_BOUND:
-        break;
-    }
+    if (values[column].figure == WEFT_FIGURE_BOOL) *value = point->fits;
+    if (values[column].known == OF_PART) return point->policy_limit_bytes > 0;
+    if (values[column].known == OF_GRID) return sweep->grid;
+    if (values[column].known == OF_PLAN) return point->fits;
+    if (values[column].known == OF_RUN) return point->measured_ns > 0;
+    if (values[column].known == ALWAYS) return true;
     *value = weft_sweep_bound(sweep, point);
     return *value > 0;
 }

@@ -71,3 +71,16 @@ Test(text, a_report_keeps_what_may_be_shown)
     cr_assert_str_eq(weft_text_chars(&text), "a\\u001bb\n\\u009bc\\u0007 5\n\033[31m\xC3\xA9");
     weft_text_finish(&text);
 }
+
+Test(text, words_are_quoted_for_a_shell)
+{
+    static const char *const cases[][2] = {
+        {"a/b.json", "a/b.json"}, {"a b", "'a b'"}, {"", "''"}, {"it's", "'it'\\''s'"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_text text;
+        weft_text_init(&text);
+        weft_text_add_word(&text, cases[i][0]);
+        cr_assert_str_eq(weft_text_chars(&text), cases[i][1]);
+        weft_text_finish(&text);
+    }
+}

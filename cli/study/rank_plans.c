@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "report/answer.h"
+#include "report/study/first_line.h"
 #include "spec/config_batch.h"
 #include "spec/target.h"
 
@@ -151,10 +152,31 @@ static void add_row(struct weft_rows *rows, const struct row *row)
                        row->idle);
 }
 
+/* The first line: the number of ranks with the most tokens a second. */
+static void say_fastest(const struct row *rows, int32_t n, struct weft_answer *answer)
+{
+    const struct row *best = rows;
+    struct weft_text line;
+    for (int32_t i = 1; i < n; i++)
+        if (rate_of(&rows[i]) > rate_of(best)) best = &rows[i];
+    if (best->step_ns == 0) {
+        weft_answer_say(answer, "answer", "no number of ranks has a plan\n");
+        return;
+    }
+    weft_text_init(&line);
+    weft_answer_step(best->step_ns, rate_of(best), best->bytes, &line);
+    if (best->bound_ns > 0) weft_text_add(&line, "; ");
+    weft_answer_bound(best->step_ns, best->bound_ns, &line);
+    weft_answer_say(answer, "answer", "%" PRId64 " rank%s: the most tokens/s: %s\n", best->ranks,
+                    best->ranks == 1 ? "" : "s", weft_text_chars(&line));
+    weft_text_finish(&line);
+}
+
 static enum weft_status emit_rows(const struct weft_cli *cli, const struct row *rows, int32_t n,
                                   struct weft_error *err)
 {
     struct weft_answer answer = {0};
+    say_fastest(rows, n, &answer);
     struct weft_rows *table = weft_answer_table(&answer, "plans", columns, N_COLUMNS);
     for (int32_t i = 0; i < n; i++)
         add_row(table, &rows[i]);

@@ -253,28 +253,44 @@ static void say_ends(const struct search *search, bool has_none, struct weft_ans
     weft_answer_word(answer, "refusal", search->refusal.text);
 }
 
-static enum weft_status answer_rows(struct search *search, struct weft_rows *table, bool *has_none,
-                                    struct weft_error *err)
+static enum weft_status find_rows(struct search *search, struct weft_need rows[WEFT_ESTIMATE_ROWS],
+                                  struct found found[WEFT_ESTIMATE_ROWS], struct weft_error *err)
 {
-    struct weft_need rows[WEFT_ESTIMATE_ROWS];
     int64_t guess = 1;
     int least_row = 0;
     weft_estimate_init(rows);
     for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
-        struct found found;
         if (rows[i].way == WEFT_NEED_JUST_IN_TIME) least_row = i;
         search->row = i;
         search->first_row = rows[i].way == WEFT_NEED_FASTEST ? least_row : i;
         weft_watch_count(search->cli->watch, "row", i, WEFT_ESTIMATE_ROWS);
-        WEFT_TRY(find_row(search, guess, &found, err));
-        if (found.value > 0) guess = found.value;
-        *has_none = *has_none || found.value == 0;
+        WEFT_TRY(find_row(search, guess, &found[i], err));
+        if (found[i].value > 0) guess = found[i].value;
         if (rows[i].way == WEFT_NEED_FASTEST && !search->timed) rows[i].way = WEFT_NEED_EARLIEST;
-        weft_rows_begin(table, NULL);
-        weft_need_put_name(table, &rows[i], i > 0 ? &rows[i - 1] : NULL);
-        put_found(table, &found);
     }
     return WEFT_OK;
+}
+
+/* The first line: the best value of all rows. */
+static void say_value(const struct search *search, const struct weft_need *rows,
+                      const struct found *found, struct weft_answer *answer)
+{
+    char limit[WEFT_UNITS_TEXT_BYTES];
+    const char *what = search->least ? "least" : "largest";
+    int best = 0;
+    for (int i = 1; i < WEFT_ESTIMATE_ROWS; i++)
+        if (found[i].value > 0 &&
+            (found[best].value == 0 || (search->least ? found[i].value < found[best].value
+                                                      : found[i].value > found[best].value)))
+            best = i;
+    weft_units_show_bytes(search->limit_bytes, limit);
+    if (found[best].value > 0)
+        weft_answer_say(answer, "answer",
+                        "the %s %s with which %s a rank are enough is %lld, with %s\n", what,
+                        search->named, limit, (long long)found[best].value,
+                        weft_policy_name(rows[best].policy));
+    else
+        weft_answer_say(answer, "answer", "no %s fits %s a rank\n", search->named, limit);
 }
 
 static enum weft_status answer_search(struct search *search, struct weft_answer *answer,
@@ -286,15 +302,20 @@ static enum weft_status answer_search(struct search *search, struct weft_answer 
         [NEEDS] = {"needs_bytes", "needs", 'r', WEFT_FIGURE_BYTES, 0},
         [STEP] = {NULL, "step", 'r', WEFT_FIGURE_NS, 0},
         [END] = {"bounded_by", "bounded by", 'l', WEFT_FIGURE_WORD, 0}};
-    char limit[WEFT_UNITS_TEXT_BYTES];
+    struct weft_need rows[WEFT_ESTIMATE_ROWS];
+    struct found found[WEFT_ESTIMATE_ROWS];
     bool has_none = false;
+    WEFT_TRY(find_rows(search, rows, found, err));
     weft_answer_word(answer, search->least ? "least" : "largest", search->key);
     weft_answer_integer(answer, "memory_limit_bytes", search->limit_bytes);
-    weft_answer_say(answer, NULL, "the %s %s with which %s a rank are enough\n",
-                    search->least ? "least" : "largest", search->named,
-                    weft_units_show_bytes(search->limit_bytes, limit));
-    struct weft_rows *rows = weft_answer_table(answer, "rows", columns, N_COLUMNS);
-    WEFT_TRY(answer_rows(search, rows, &has_none, err));
+    say_value(search, rows, found, answer);
+    struct weft_rows *table = weft_answer_table(answer, "rows", columns, N_COLUMNS);
+    for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
+        has_none |= found[i].value == 0;
+        weft_rows_begin(table, NULL);
+        weft_need_put_name(table, &rows[i], i > 0 ? &rows[i - 1] : NULL);
+        put_found(table, &found[i]);
+    }
     say_ends(search, has_none, answer);
     return WEFT_OK;
 }

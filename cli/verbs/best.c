@@ -429,7 +429,9 @@ const struct weft_command weft_command_best = {
         "hour of all its ranks. Rows have the cost and the hours of a billion tokens, and a "
         "cost\n"
         "that no planned variant is below, by the bound of the plan.\n"
-        "Exit 78 if no row has a plan.",
+        "If no row has a plan, a table has the changes with which one would, as in `weft plan`. "
+        "Exit 78\n"
+        "then.",
     .flags = "--set --model --cluster --clusters --hf --layers --ranks --seed --profile "
              "--memory-limit --for "
              "--work-limit --time-limit --gap --jobs",

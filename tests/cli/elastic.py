@@ -89,6 +89,8 @@ def plans_of_several_numbers_of_ranks(weft):
     assert sorted(rows) == [2, 3, 4, 5] and "4 groups" in rows[5]["error"], rows
     assert {rows[n]["samples"] for n in (2, 3, 4)} == {8} and rows[3]["idle_ranks"] == 2, rows
     assert all(rows[n]["bound_ns"] <= rows[n]["step_ns"] for n in (2, 3, 4)), rows
+    most = max(rows, key=lambda n: rows[n].get("tokens_per_s", 0))
+    assert said["answer"].startswith(f"{most} ranks: the most tokens/s: "), said["answer"]
     assert sorted(os.listdir(weft.path("moved/plans"))) == ["2.json", "3.json", "4.json"]
     table = weft.expect(0, "plan", config, "--ranks", "3..4")
     assert "tokens/s" in table and "2 idle in the last round" in table, table

@@ -289,6 +289,8 @@ def the_largest_value_that_fits_is_found(weft):
         said, rows = search(weft, "--largest", key, "--memory-limit", limit)
         assert said["largest"] == key and len(rows) == 13
         assert all(row["value"] > 1 for row in rows.values()), rows
+        most = max(row["value"] for row in rows.values())
+        assert f"the largest {key} with which {limit[0]}.00 MiB a rank are enough is {most}, with" in said["answer"], said
         check_edge(weft, key, rows, limit, 1)
         out = weft.expect(0, "estimate", weft.path("run.json"), "--largest", key, "--memory-limit",
                           limit)

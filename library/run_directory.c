@@ -154,6 +154,23 @@ static enum weft_status check_begin(const struct weft_run_directory *directory, 
     return WEFT_OK;
 }
 
+/* Takes the checkpoint in memory if it is newer than *latest. */
+static enum weft_status take_kept(const struct weft_vault *kept, char **latest,
+                                  struct weft_error *err)
+{
+    char *path = NULL;
+    int64_t step = -1, of_disk = -1;
+    WEFT_TRY(weft_vault_latest(kept, &step, &path, err));
+    if (*latest != NULL) weft_checkpoint_step_of(*latest, &of_disk);
+    if (step <= of_disk) {
+        free(path);
+        return WEFT_OK;
+    }
+    free(*latest);
+    *latest = path;
+    return WEFT_OK;
+}
+
 /* The directory's own latest checkpoint comes first, so that the same command resumes after every
  * interruption. */
 static enum weft_status choose_checkpoint(const struct weft_run_request *request,
@@ -163,6 +180,8 @@ static enum weft_status choose_checkpoint(const struct weft_run_request *request
     const char *resume = request->resume;
     char *latest = NULL;
     enum weft_status status = weft_checkpoint_latest(directory->checkpoints, &latest, err);
+    if (status == WEFT_OK && request->kept != NULL && resume != NULL)
+        status = take_kept(request->kept, &latest, err);
     directory->own = latest != NULL;
     if (status == WEFT_OK && resume == NULL) status = check_begin(directory, latest, err);
     if (status == WEFT_OK && latest != NULL && names_checkpoint(resume))

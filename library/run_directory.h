@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "library/session.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/vault/vault.h"
 #include "spec/config.h"
 
 enum { WEFT_RUN_PATH_BYTES = 1024, WEFT_RUN_FILE_BYTES = WEFT_RUN_PATH_BYTES + 32 };
@@ -19,6 +20,9 @@ struct weft_run_request {
     const char *resume;
     const char *from;   /* checkpoint or file with the first parameters; or NULL */
     const char *config; /* path that gives NAME */
+    /* With `directory`: checkpoints in memory of the same run; the newer one of these and of the
+     * directory is resumed. NULL: none. */
+    const struct weft_vault *kept;
 };
 
 struct weft_run_directory {

@@ -15,7 +15,8 @@
     X(COMMUNICATION, "communication", "communication")                                             \
     X(TEMPORARY, "temporary", "temporary")                                                         \
     X(STAGING, "staging", "staging")                                                               \
-    X(BASE, "base", "base")
+    X(BASE, "base", "base")                                                                        \
+    X(CHECKPOINTS, "checkpoints", "checkpoints")
 
 enum weft_category {
 #define WEFT_CATEGORY_ENUMERATOR(name, key, text) WEFT_CATEGORY_##name,
@@ -23,6 +24,9 @@ enum weft_category {
 #undef WEFT_CATEGORY_ENUMERATOR
         WEFT_CATEGORY_COUNT
 };
+/* The categories before this one are of the device's memory, and of other tiers. Checkpoints are in
+ * host memory alone. */
+enum { WEFT_CATEGORY_OF_DEVICE = WEFT_CATEGORY_CHECKPOINTS };
 const char *weft_category_key(enum weft_category category);
 const char *weft_category_text(enum weft_category category);
 bool weft_category_read(const char *key, enum weft_category *out);

@@ -22,9 +22,14 @@ int weft_weigh_state_homes(const struct weft_weigh_options *options)
     return homes;
 }
 
-int weft_weigh_homes(const struct weft_weigh_options *options)
+int weft_weigh_moved_homes(const struct weft_weigh_options *options)
 {
     return weft_weigh_state_homes(options) | options->saved_homes | options->parameter_homes;
+}
+
+int weft_weigh_homes(const struct weft_weigh_options *options)
+{
+    return weft_weigh_moved_homes(options) | (options->kept_bytes > 0 ? 1 << WEFT_HOME_HOST : 0);
 }
 
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home)
@@ -38,7 +43,7 @@ int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home
 
 int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
 {
-    const int homes = weft_weigh_homes(options);
+    const int homes = weft_weigh_moved_homes(options);
     const bool host = (homes & 1 << WEFT_HOME_HOST) != 0;
     return host ? weft_weigh_tier(options, WEFT_HOME_HOST) : 0;
 }
@@ -298,7 +303,7 @@ static enum weft_status weigh_layers(struct weft_weigher *w, struct weft_error *
 
 static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *err)
 {
-    enum { OF_ALL = 7, OF_MICRO_STEP = 2, OF_LAYER = 6 };
+    enum { OF_ALL = 8, OF_MICRO_STEP = 2, OF_LAYER = 6 };
     int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
     size_t n_micro = (size_t)w->period->rule.n_micro;
     size_t most = OF_ALL + n_micro * (OF_MICRO_STEP + OF_LAYER * (size_t)n_layers);
@@ -315,6 +320,8 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, weft_ring_bytes(&ring));
     if (ring.lanes > 0) holds[n - 1].tier = weft_weigh_staging_tier(w->options);
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, w->options->staging_bytes);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_CHECKPOINTS, 0, end, w->options->kept_bytes);
+    if (w->options->kept_bytes > 0) holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
     /* One record to send, one to receive. */
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);

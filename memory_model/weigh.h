@@ -119,6 +119,7 @@ struct weft_weigh_options {
     bool outer;        /* with an anchor and a momentum of averages: weft_config_outer */
     int64_t base_bytes;
     int64_t staging_bytes;              /* of communicators; a common hold, as is base_bytes */
+    int64_t kept_bytes;                 /* of checkpoints in host memory; the same; 0: none */
     const struct weft_profile *profile; /* has the layers' scratch; NULL: none */
     int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */
     int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */
@@ -160,7 +161,9 @@ int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options);
 /* Locations that state may have: a bit for each enum weft_home. */
 int weft_weigh_state_homes(const struct weft_weigh_options *options);
 
-/* Locations in use by state, saved activations or parameters. */
+/* Locations that a plan moves bytes to: state, saved activations or parameters. */
+int weft_weigh_moved_homes(const struct weft_weigh_options *options);
+/* Locations in use: the same, and the host's memory if checkpoints are kept there. */
 int weft_weigh_homes(const struct weft_weigh_options *options);
 
 /* The tier of a location. Tier 0 is the device; the other locations in use follow. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "problem/extremes.h"
 #include "problem/item_times.h"
 #include "problem/unit_layers.h"
@@ -508,14 +509,31 @@ static enum weft_status fill_items(struct builder *b)
     return WEFT_OK;
 }
 
+/* Names the key if the host's limit is too small for the checkpoints alone. */
+static enum weft_status check_kept(const struct builder *b)
+{
+    char kept[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
+    const int64_t limit_bytes = b->config->cluster.host.memory_limit_bytes;
+    const int64_t kept_bytes = b->weigh.kept_bytes;
+    if (kept_bytes <= limit_bytes) return WEFT_OK;
+    return weft_fail(b->err, WEFT_E_INFEASIBLE,
+                     "train.checkpoint.host: checkpoints of two steps take %s (%" PRId64
+                     " bytes) of host memory a rank, and cluster.host.memory_limit is %s: raise it "
+                     "to %" PRId64 ", start more ranks, or set train.checkpoint.host to 0",
+                     weft_units_show_bytes(kept_bytes, kept), kept_bytes,
+                     weft_units_show_bytes(limit_bytes, limit), kept_bytes);
+}
+
 /* Adds the host's tier if it may hold anything, its lanes of copies, and its lane of updates. */
 static enum weft_status fill_host(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
-    const int homes = weft_weigh_homes(&b->weigh);
+    const int homes = weft_weigh_homes(&b->weigh), moved = weft_weigh_moved_homes(&b->weigh);
     if ((homes & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
+    WEFT_TRY(check_kept(b));
     problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){
         "host", WEFT_HOME_HOST, b->config->cluster.host.memory_limit_bytes};
+    if ((moved & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
     WEFT_TRY(weft_problem_add_lane(problem, "down", WEFT_LANE_KIND_DOWN, b->err));
     WEFT_TRY(weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, b->err));
     if ((b->weigh.state_keeps & 1 << WEFT_KEEP_HOST_UPDATE) == 0) return WEFT_OK;

@@ -1,4 +1,5 @@
 /* Options of weighing, from a config and its profile. */
+#include "memory_model/vault.h"
 #include "problem/stages.h"
 #include "spec/config_batch.h"
 #include "spec/target.h"
@@ -90,6 +91,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .outer = weft_config_outer(config),
         .base_bytes = weft_profile_base_of(profile, variant->batch.samples),
         .staging_bytes = profile->staging_bytes * count_communicators(config),
+        .kept_bytes = weft_config_kept_bytes(config),
         .profile = profile,
         .state_keeps = keeps,
         .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},

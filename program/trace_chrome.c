@@ -71,7 +71,7 @@ static void write_live(struct weft_json_writer *writer, const struct weft_trace 
     put_us(writer, "ts", start_ns);
     weft_json_key(writer, "args");
     weft_json_begin_object(writer);
-    for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+    for (int32_t c = 0; c < WEFT_CATEGORY_OF_DEVICE; c++) {
         weft_json_put_integer(writer, weft_category_text((enum weft_category)c),
                               trace->live_bytes[slot * WEFT_CATEGORY_COUNT + c]);
     }

@@ -69,7 +69,7 @@ void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_
     weft_rows_title(rows, "  memory %s slot %s",
                     slot == plan->prediction.peak_slot ? "at the peak," : "in",
                     plan->problem->slot_names[slot]);
-    for (int i = 0; i < WEFT_CATEGORY_COUNT; i++) {
+    for (int i = 0; i < WEFT_CATEGORY_OF_DEVICE; i++) {
         if (i == WEFT_CATEGORY_STAGING && bytes[i] == 0) continue;
         weft_rows_begin(rows, NULL);
         weft_rows_word(rows, 0, weft_category_text((enum weft_category)i));
@@ -167,6 +167,26 @@ static void report_ring(const struct weft_plan *plan, struct weft_answer *out)
     }
 }
 
+/* Bytes of the checkpoints that a rank keeps in host memory; 0: none. */
+static int64_t kept_bytes(const struct weft_problem *problem)
+{
+    for (int32_t i = 0; i < problem->n_common; i++)
+        if (problem->common[i].category == WEFT_CATEGORY_CHECKPOINTS)
+            return problem->common[i].bytes;
+    return 0;
+}
+
+static void report_kept(const struct weft_plan *plan, struct weft_answer *out)
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    const int64_t kept = kept_bytes(plan->problem);
+    if (kept > 0)
+        weft_answer_say(out, NULL,
+                        "          checkpoints of two steps take %s a rank, held throughout "
+                        "(train.checkpoint.host)\n",
+                        weft_units_show_bytes(kept, bytes));
+}
+
 /* A line of a tier. */
 static void say_tier(const struct weft_problem *problem, int32_t tier, const struct tier_use *use,
                      struct weft_answer *out)
@@ -203,7 +223,7 @@ static void say_tier(const struct weft_problem *problem, int32_t tier, const str
             weft_units_show_bytes(use->saved_bytes, read));
 }
 
-enum { TIER, TIER_PEAK, TIER_LIMIT, TIER_UNITS, TIER_READ, TIER_WRITTEN };
+enum { TIER, TIER_PEAK, TIER_LIMIT, TIER_KEPT, TIER_UNITS, TIER_READ, TIER_WRITTEN };
 enum { TIER_UPDATED = TIER_WRITTEN + 1, TIER_DOWN, TIER_UP, TIER_LAYERS, TIER_SAVED, TIER_COLUMNS };
 
 static void report_tiers(const struct weft_plan *plan, struct weft_answer *out)
@@ -212,6 +232,7 @@ static void report_tiers(const struct weft_plan *plan, struct weft_answer *out)
         [TIER] = {"name", NULL, 'l', WEFT_FIGURE_WORD, 0},
         [TIER_PEAK] = {"peak_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
         [TIER_LIMIT] = {"limit_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+        [TIER_KEPT] = {"checkpoint_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
         [TIER_UNITS] = {"units", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
         [TIER_READ] = {"read_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
         [TIER_WRITTEN] = {"written_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
@@ -230,6 +251,8 @@ static void report_tiers(const struct weft_plan *plan, struct weft_answer *out)
         weft_rows_word(rows, TIER, problem->tiers[tier].name);
         weft_rows_integer(rows, TIER_PEAK, use.peak_bytes);
         weft_rows_integer(rows, TIER_LIMIT, problem->tiers[tier].limit_bytes);
+        if (problem->tiers[tier].kind == WEFT_HOME_HOST && kept_bytes(problem) > 0)
+            weft_rows_integer(rows, TIER_KEPT, kept_bytes(problem));
         weft_rows_integer(rows, TIER_UNITS, use.n_units);
         weft_rows_integer(rows, TIER_READ, use.read_bytes);
         weft_rows_integer(rows, TIER_WRITTEN, use.written_bytes);
@@ -244,6 +267,7 @@ static void report_tiers(const struct weft_plan *plan, struct weft_answer *out)
         }
         say_tier(problem, tier, &use, out);
     }
+    report_kept(plan, out);
     report_ring(plan, out);
 }
 
@@ -436,7 +460,7 @@ static void put_memory(const struct weft_plan *plan, struct weft_answer *out)
         return;
     }
     weft_answer_open(out, "peak_memory_bytes");
-    for (int i = 0; i < WEFT_CATEGORY_COUNT; i++)
+    for (int i = 0; i < WEFT_CATEGORY_OF_DEVICE; i++)
         weft_answer_integer(out, weft_category_key((enum weft_category)i), bytes[i]);
     weft_answer_close(out);
 }

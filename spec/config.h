@@ -101,7 +101,7 @@ struct weft_train {
     } loss_scale;     /* f16 */
     double clip_norm; /* 0 = no clipping */
     struct {
-        int64_t every, keep, keep_every; /* 0: only at the end, -, none for good */
+        int64_t every, keep, keep_every, host; /* 0: only at the end, -, none for good, none */
         bool at_end, required, asynchronous;
     } checkpoint;
     struct {

@@ -271,6 +271,7 @@ enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);
     if (config->train.optimizer.type == WEFT_SGD)
         weft_json_put_integer(&writer, "moments", weft_config_moments(config));
+    if (config->train.checkpoint.host > 0) weft_json_put_bool(&writer, "keeps_checkpoints", true);
     /* Without a new key, hashes of older plans stay valid. */
     if (config->cluster.device.type != WEFT_DEVICE_CPU)
         weft_json_put_string(&writer, "device",

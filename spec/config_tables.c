@@ -284,6 +284,10 @@ static const struct weft_field checkpoint_fields[] = {
      "of every N checkpoints one stays for good, so that `weft replay` reaches all later steps "
      "from "
      "it; 0: none"},
+    {"host", WEFT_FIELD_INTEGER, AT(weft_train, checkpoint.host), "0", 0, 1e12, NULL, NULL,
+     "of a run with `--elastic`: steps between two checkpoints in the host's memory, which has the "
+     "last two, within cluster.host.memory_limit; so at most as many steps are lost when a rank "
+     "dies; 0: none"},
     {"at_end", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.at_end), "true", 0, 0, NULL, NULL,
      "save after the last step, and after a stop signal"},
     {"asynchronous", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.asynchronous), "true", 0, 0, NULL,

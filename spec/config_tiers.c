@@ -272,6 +272,28 @@ static void check_parameters(const struct weft_config *config, const char *sourc
             "on: use another optimizer, or leave it out");
 }
 
+/* Adds findings for checkpoints in host memory. */
+static void check_kept(const struct weft_config *config, const char *source,
+                       struct weft_findings *findings)
+{
+    const char *key = "$.train.checkpoint.host";
+    const long long every = config->train.checkpoint.host, steps = config->train.steps;
+    if (every == 0) return;
+    if (every >= steps)
+        weft_findings_add(findings, source, key,
+                          "is %lld, and a run of %lld steps has none after such a step: give fewer "
+                          "than train.steps, or 0 to keep none",
+                          every, steps);
+    if (!config->cluster.host.given)
+        weft_findings_add(findings, source, key,
+                          "keeps checkpoints in the host's memory, and the cluster has none: give "
+                          "cluster.host.memory_limit, or set it to 0");
+    if (config->plan.target != WEFT_FOR_WEFT)
+        weft_findings_add(findings, source, key,
+                          "is kept by `weft train` alone, and plan.for is \"%s\": set it to 0",
+                          weft_config_target(config)->name);
+}
+
 void weft_config_check_tiers(const struct weft_section *run, const struct weft_section *cluster,
                              const struct weft_config *config, struct weft_findings *findings)
 {
@@ -283,6 +305,7 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     check_homes(config, run->source, "parameters", offload->parameters, findings);
     check_homes(config, run->source, "update", offload->update, findings);
     check_parameters(config, run->source, findings);
+    check_kept(config, run->source, findings);
     check_target(config, run->source, findings);
     if (c->host.given && c->emulate_link) {
         check_emulated(cluster, &c->host.down, "down", findings);

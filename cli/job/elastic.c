@@ -2,12 +2,15 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/machine/cores.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/job/hosts.h"
+#include "memory_model/vault.h"
+#include "spec/config_batch.h"
 
 static enum weft_status check_numbers(const struct weft_cli *cli,
                                       const struct weft_elastic *elastic, struct weft_error *err)
@@ -53,6 +56,60 @@ enum weft_status weft_elastic_read(const struct weft_cli *cli, struct weft_elast
     return WEFT_OK;
 }
 
+enum weft_status weft_elastic_keep(struct weft_elastic *elastic, const struct weft_config *config,
+                                   struct weft_error *err)
+{
+    struct weft_layout *layout = NULL;
+    const long long every = config->train.checkpoint.host;
+    if (every == 0 || elastic->keeps) return WEFT_OK;
+    if (weft_hosts_are_ours())
+        return weft_fail(err, WEFT_E_USAGE,
+                         "train.checkpoint.host is %lld: ranks of another launcher keep no copy on "
+                         "a neighbour yet, so the memory would end with its rank: set it to 0, "
+                         "and train.checkpoint.every to fewer steps",
+                         every);
+    if (elastic->most == 0) {
+        weft_log(WEFT_LOG_WARNING,
+                 "train.checkpoint.host is %lld: host memory keeps nothing without --elastic "
+                 "MIN:MAX, for it ends with this process",
+                 every);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_layout_create(config->model, weft_config_states(config),
+                                weft_config_nodes(config), WEFT_CHECKPOINT_CHUNK_BYTES, &layout,
+                                err));
+    const enum weft_status status =
+        weft_vault_create(layout, weft_vault_manifest_bytes(config), &elastic->kept, err);
+    elastic->keeps = status == WEFT_OK;
+    weft_layout_destroy(layout);
+    return status;
+}
+
+void weft_elastic_close(struct weft_elastic *elastic)
+{
+    if (elastic->keeps) weft_vault_close(&elastic->kept);
+    elastic->keeps = false;
+}
+
+enum weft_status weft_elastic_find_saved(struct weft_elastic *elastic, int64_t on_disk,
+                                         int64_t *out, struct weft_error *err)
+{
+    int64_t in_memory = -1;
+    char *path = NULL;
+    if (elastic->keeps) WEFT_TRY(weft_vault_latest(&elastic->kept, &in_memory, &path, err));
+    free(path);
+    elastic->from_memory = in_memory > on_disk;
+    *out = elastic->from_memory ? in_memory : on_disk;
+    return WEFT_OK;
+}
+
+/* ", from host memory", if the run keeps checkpoints there. */
+static const char *source_of(const struct weft_elastic *elastic)
+{
+    if (!elastic->keeps || elastic->saved_step == 0) return "";
+    return elastic->from_memory ? ", from host memory" : ", from the disk";
+}
+
 /* "steps 7 to 9 are done again". */
 static void add_lost(const struct weft_elastic *elastic, struct weft_text *out)
 {
@@ -80,10 +137,10 @@ void weft_elastic_begin(struct weft_elastic *elastic, int64_t step_ns,
             elastic->step_ns > 0 ? 100.0 * (double)step_ns / (double)elastic->step_ns - 100 : 0;
         weft_log(WEFT_LOG_WARNING,
                  "%" PRId64 " of %" PRId64 " ranks go on after step %" PRId64
-                 ": %s; a step is predicted to take %s, and was to take %s before (%+.0f %%)",
-                 elastic->ranks, elastic->before_ranks, elastic->saved_step, weft_text_chars(&text),
-                 weft_units_show_ns(step_ns, now), weft_units_show_ns(elastic->step_ns, before),
-                 slower);
+                 "%s: %s; a step is predicted to take %s, and was to take %s before (%+.0f %%)",
+                 elastic->ranks, elastic->before_ranks, elastic->saved_step, source_of(elastic),
+                 weft_text_chars(&text), weft_units_show_ns(step_ns, now),
+                 weft_units_show_ns(elastic->step_ns, before), slower);
     }
     weft_text_finish(&text);
     elastic->step_ns = step_ns;

@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/vault/vault.h"
+#include "spec/config.h"
 
 struct weft_elastic {
     int64_t least, most;              /* ranks; 0, 0: the run is not elastic */
@@ -20,6 +22,8 @@ struct weft_elastic {
     int64_t before_ranks;             /* of the start before */
     int64_t step_ns;                  /* predicted, of the start before */
     struct weft_manifest_split split; /* of the first start; zero before it is planned */
+    struct weft_vault kept;           /* memory for train.checkpoint.host, of all starts */
+    bool keeps, from_memory;          /* has `kept`; saved_step is there and not on the disk */
 };
 
 /* Reads --elastic MIN:MAX. A run begins with MAX ranks, or with -n between them. WEFT_E_USAGE for
@@ -27,6 +31,18 @@ struct weft_elastic {
  */
 WEFT_MUST_USE enum weft_status weft_elastic_read(const struct weft_cli *cli,
                                                  struct weft_elastic *out, struct weft_error *err);
+
+/* Makes the memory for train.checkpoint.host at the first start. A run that is not elastic keeps
+ * nothing, with a warning. WEFT_E_USAGE under an MPI launcher, and WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_elastic_keep(struct weft_elastic *elastic,
+                                                 const struct weft_config *config,
+                                                 struct weft_error *err);
+void weft_elastic_close(struct weft_elastic *elastic);
+
+/* The step that the next start goes on after: the newer one of the disk's and of the memory. */
+WEFT_MUST_USE enum weft_status weft_elastic_find_saved(struct weft_elastic *elastic,
+                                                       int64_t on_disk, int64_t *out,
+                                                       struct weft_error *err);
 
 /* Called after each plan. From the second start on it tells in a line which steps are done again,
  * and how much longer a step is predicted to take. */

@@ -110,7 +110,7 @@ static enum weft_status tell_failure(int fd, int32_t ranks,
 
 /* Files and variables for a job's ranks. */
 struct handed {
-    int fds[N_FILES + 2];
+    int fds[N_FILES + 2 + WEFT_VAULT_GENERATIONS * WEFT_VAULT_FILES];
     const char *environment[N_FILES + 1];
     char texts[N_FILES + 1][64];
     int32_t n_fds, n_environment;
@@ -138,6 +138,8 @@ static enum weft_status launch_job(const struct weft_job *job, const int fds[N_F
         hand_file(&handed, file_names[i], fds[i]);
     hand_file(&handed, WEFT_RANK_WATCH_NAME, watched->ends[1]);
     hand_file(&handed, NULL, job->kept_fd);
+    for (int f = 0; job->kept != NULL && f < WEFT_VAULT_GENERATIONS * WEFT_VAULT_FILES; f++)
+        hand_file(&handed, NULL, job->kept->fds[f / WEFT_VAULT_FILES][f % WEFT_VAULT_FILES]);
     struct weft_launch_options options = {
         .ranks = ranks,
         .argv = argv,

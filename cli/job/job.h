@@ -44,13 +44,15 @@ struct weft_job {
                                   * NULL */
     int kept_fd;                 /* that ranks inherit: the run's lock, or the file of `metrics`; 0
                                   * or less: none */
-    int64_t replay_to;           /* TRAIN: the last step of a replay; 0: no replay */
-    bool groups;                 /* TRAIN: lines of all groups of a step, of one rank */
-    const char *dump, *dump_to;  /* TRAIN: tensors to write, of a replay; or NULL */
-    int64_t replay_from;         /* TRAIN: the first step of `dump` */
-    const char *replay_bits;     /* what its bits depend on; or NULL */
-    const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
-    struct weft_watch *watch;    /* shows rank 0's progress; or NULL */
+    const struct weft_vault *kept; /* TRAIN: memory for train.checkpoint.host, which ranks inherit;
+                                    * or NULL */
+    int64_t replay_to;             /* TRAIN: the last step of a replay; 0: no replay */
+    bool groups;                   /* TRAIN: lines of all groups of a step, of one rank */
+    const char *dump, *dump_to;    /* TRAIN: tensors to write, of a replay; or NULL */
+    int64_t replay_from;           /* TRAIN: the first step of `dump` */
+    const char *replay_bits;       /* what its bits depend on; or NULL */
+    const char *trace;             /* Chrome trace of the last step on rank 0, or NULL */
+    struct weft_watch *watch;      /* shows rank 0's progress; or NULL */
     /* The request to stop, shared with the caller's handlers; or NULL. */
     struct weft_stop *stop;
     struct weft_job_reach *reach; /* TRAIN: filled even if the job fails; or NULL */

@@ -42,6 +42,10 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);
     if (job->resume) weft_json_put_string(&writer, "resume", job->resume);
     if (job->from) weft_json_put_string(&writer, "from", job->from);
+    if (job->kept != NULL) {
+        weft_vault_write(job->kept, &part);
+        put_text(&writer, "kept", &part);
+    }
     if (job->trace) weft_json_put_string(&writer, "trace", job->trace);
     const struct weft_kinds *kinds = job->config->kinds;
     if (kinds != NULL) {

@@ -34,6 +34,7 @@ struct rank {
     struct weft_layer_files layers;
     struct weft_session session;
     struct weft_job job; /* its strings belong to `description` */
+    struct weft_vault kept;
     struct weft_failpoint failpoint;
     struct weft_machine machine;
     struct weft_metrics *metrics;
@@ -122,7 +123,7 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
     int64_t kind = 0, steps = 0, rounds = 0;
-    const char *config = NULL;
+    const char *config = NULL, *kept = NULL;
     WEFT_TRY(weft_json_need_integer(root, "job", "kind", 0, WEFT_JOB_KIND_COUNT - 1, &kind, err));
     WEFT_TRY(weft_json_need_integer(root, "job", "steps", 0, WEFT_STEPS_COUNT - 1, &steps, err));
     WEFT_TRY(weft_json_need_integer(root, "job", "rounds", 0, INT32_MAX, &rounds, err));
@@ -145,6 +146,11 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
     weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
     weft_json_string(weft_json_member(root, "from"), &rank->job.from);
+    if (weft_json_string(weft_json_member(root, "kept"), &kept)) {
+        if (!weft_vault_read(kept, &rank->kept))
+            return weft_fail(err, WEFT_E_INTERNAL, "the job's memory files are not numbers");
+        rank->job.kept = &rank->kept;
+    }
     WEFT_TRY(read_part(rank, "config", &config, err));
     WEFT_TRY(open_layers(rank, err));
     WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
@@ -389,6 +395,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .checkpoints = rank->job.checkpoints,
         .resume = rank->job.resume,
         .from = rank->job.from,
+        .kept = rank->job.kept,
         .replay_to = rank->job.replay_to,
         .replay_bits = rank->job.replay_bits,
         .replay_from = rank->job.replay_from,

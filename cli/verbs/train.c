@@ -195,6 +195,7 @@ static enum weft_status fail_ended(const struct weft_error *why, const struct we
 
 static enum weft_status train_session(const struct weft_cli *cli, struct weft_session *session,
                                       const struct weft_run_directory *run,
+                                      const struct weft_elastic *elastic,
                                       struct weft_job_reach *reach, struct weft_error *err)
 {
     const char *directory = run->path;
@@ -216,6 +217,7 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
         .resume = run->resume,
         .from = run->from[0] != '\0' ? run->from : NULL,
         .kept_fd = run->lock_fd,
+        .kept = elastic->keeps ? &elastic->kept : NULL,
         .watch = cli->watch,
         .stop = &stop,
         .reach = reach,
@@ -295,11 +297,11 @@ static enum weft_status check_training(const struct weft_resumption *from,
 /* Makes all checks that need no measurement and no files of the run. */
 static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resumption *from,
                                     const struct weft_run_request *request,
-                                    const struct weft_elastic *elastic,
-                                    struct weft_session *session, bool *finished,
-                                    struct weft_error *err)
+                                    struct weft_elastic *elastic, struct weft_session *session,
+                                    bool *finished, struct weft_error *err)
 {
     WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
+    WEFT_TRY(weft_elastic_keep(elastic, session->config, err));
     struct weft_manifest_split split;
     WEFT_TRY(weft_run_directory_check(request, session->config, finished, &split, err));
     if (*finished) return WEFT_OK;
@@ -422,7 +424,7 @@ static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_
     else if (status == WEFT_OK)
         status = weft_run_directory_record(&directory, session, err);
     if (status == WEFT_OK && !directory.finished)
-        status = train_session(cli, session, &directory, reach, err);
+        status = train_session(cli, session, &directory, elastic, reach, err);
     weft_run_directory_close(&directory);
     return status;
 }
@@ -440,6 +442,7 @@ static enum weft_status start_once(const struct weft_cli *cli, struct weft_elast
         .resume = cli->resume,
         .from = cli->from,
         .config = from.config,
+        .kept = elastic->keeps ? &elastic->kept : NULL,
     };
     weft_stop_handle(stop_without_ranks, false);
     enum weft_status status = prepare_run(cli, &from, &request, elastic, &session, &finished, err);
@@ -466,9 +469,10 @@ static enum weft_status start_elastic(struct weft_cli *cli, struct weft_elastic 
                                       struct weft_error *err)
 {
     struct weft_job_reach reach = {0};
-    int64_t saved_step = 0;
+    int64_t on_disk = 0, saved_step = 0;
     enum weft_status status = start_once(cli, elastic, &reach, err);
-    while (status != WEFT_OK && find_saved(cli->run_directory, &saved_step, NULL) == WEFT_OK &&
+    while (status != WEFT_OK && find_saved(cli->run_directory, &on_disk, NULL) == WEFT_OK &&
+           weft_elastic_find_saved(elastic, on_disk, &saved_step, NULL) == WEFT_OK &&
            weft_elastic_goes_on(elastic, err, reach.steps_done, saved_step)) {
         ranks_ran = 0;
         *err = (struct weft_error){0};
@@ -491,6 +495,7 @@ static enum weft_status train_run(const struct weft_cli *cli, struct weft_error 
     *again = *cli;
     again->ranks = elastic.ranks;
     const enum weft_status status = start_elastic(again, &elastic, &why);
+    weft_elastic_close(&elastic);
     free(again);
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
@@ -522,6 +527,8 @@ const struct weft_command weft_command_train = {
         "A rank that dies ends the job within 2 s with exit 69. With --elastic MIN:MAX the run\n"
         "starts again from its last checkpoint: with as many ranks, and with fewer only if that\n"
         "fails before it has saved a step. The groups of a step keep its bits (train.group).\n"
+        "train.checkpoint.host: K keeps checkpoints in host memory too, so at most K steps are "
+        "lost.\n"
         "SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP, to the launcher or to ranks, stop "
         "it\n"
         "after the step with a checkpoint and exit 75. Further signals are the same request; "

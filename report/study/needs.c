@@ -51,7 +51,7 @@ static void put_end(struct weft_rows *rows, int32_t column, const char *name, si
 }
 
 enum { NEEDS = WEFT_NEED_COLUMNS, FITS, SHOWN_STEP, SLOT, UNIT, MEMORY };
-enum { REDUCE = MEMORY + WEFT_CATEGORY_COUNT, AHEAD, TIMES, N_COLUMNS = TIMES + 3 };
+enum { REDUCE = MEMORY + WEFT_CATEGORY_OF_DEVICE, AHEAD, TIMES, N_COLUMNS = TIMES + 3 };
 
 static void put_need(struct weft_rows *rows, const struct weft_need *row, int64_t limit_bytes,
                      bool timed)
@@ -69,7 +69,7 @@ static void put_need(struct weft_rows *rows, const struct weft_need *row, int64_
     put_end(rows, SLOT, row->slot_name, SLOT_COLUMNS);
     weft_rows_word(rows, UNIT, row->unit_name);
     put_end(rows, UNIT, row->unit_shown ? row->unit_shown : row->unit_name, UNIT_COLUMNS);
-    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+    for (int c = 0; c < WEFT_CATEGORY_OF_DEVICE; c++)
         weft_rows_integer(rows, MEMORY + c, row->categories[c]);
     weft_rows_word(rows, REDUCE, weft_cadence_name(weft_period_cadence(&row->period)));
     weft_rows_integer(rows, AHEAD, row->period.update_ahead);
@@ -95,7 +95,7 @@ void weft_report_needs(const struct weft_need *needs, int32_t n, int64_t limit_b
     };
     char limit[WEFT_UNITS_TEXT_BYTES];
     const struct weft_need *before = NULL;
-    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+    for (int c = 0; c < WEFT_CATEGORY_OF_DEVICE; c++)
         columns[MEMORY + c] =
             (struct weft_column){weft_pool_format(&answer->pool, "peak_memory_bytes.%s",
                                                   weft_category_key((enum weft_category)c)),
@@ -128,7 +128,7 @@ void weft_report_needs_memory(const struct weft_need *needs, int32_t n, struct w
     }
     if (n_rules == 0) return;
     struct weft_rows *rows = weft_answer_table(answer, NULL, columns, n_rules + 1);
-    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+    for (int c = 0; c < WEFT_CATEGORY_OF_DEVICE; c++) {
         if (c == WEFT_CATEGORY_STAGING && !staged) continue;
         weft_rows_begin(rows, NULL);
         weft_rows_word(rows, 0, weft_category_text((enum weft_category)c));

@@ -59,14 +59,25 @@ static enum weft_status check_plain(const char *path, struct weft_error *err)
     return weft_fail(err, WEFT_E_DATA, "%s: is not a plain file", path);
 }
 
+/* Path of a file by name, or by number if the checkpoint is in memory. */
+static void name_file(const struct weft_checkpoint *checkpoint, const char *name, int file,
+                      struct weft_text *out)
+{
+    int fd;
+    weft_text_init(out);
+    if (weft_checkpoint_memory_file(checkpoint->path, file, &fd))
+        weft_text_addf(out, "/proc/self/fd/%d", fd);
+    else
+        weft_text_addf(out, "%s/%s", checkpoint->path, name);
+}
+
 static enum weft_status read_manifest(struct weft_checkpoint *checkpoint, struct weft_error *err)
 {
     struct weft_text path;
     char *bytes = NULL;
     size_t length = 0;
     int64_t step = 0;
-    weft_text_init(&path);
-    weft_text_addf(&path, "%s/%s", checkpoint->path, WEFT_MANIFEST_NAME);
+    name_file(checkpoint, WEFT_MANIFEST_NAME, WEFT_CHECKPOINT_FILES, &path);
     enum weft_status status = weft_text_ok(&path) ? check_plain(weft_text_chars(&path), err)
                                                   : weft_fail_memory(err, "a path");
     if (status == WEFT_OK)
@@ -89,8 +100,7 @@ static enum weft_status open_file(struct weft_checkpoint *checkpoint, int32_t f,
 {
     const struct weft_manifest_file *file = &checkpoint->manifest->files[f];
     struct weft_text path;
-    weft_text_init(&path);
-    weft_text_addf(&path, "%s/%s", checkpoint->path, file->name);
+    name_file(checkpoint, file->name, f, &path);
     enum weft_status status =
         weft_text_ok(&path)
             ? weft_safetensors_open(weft_text_chars(&path), &checkpoint->files[f], err)
@@ -172,7 +182,10 @@ static enum weft_status fail_open(const char *path, int error, struct weft_error
 static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft_error *err)
 {
     struct stat about;
-    if (stat(checkpoint->path, &about) != 0) return fail_open(checkpoint->path, errno, err);
+    int fd;
+    if (!weft_checkpoint_memory_file(checkpoint->path, 0, &fd) &&
+        stat(checkpoint->path, &about) != 0)
+        return fail_open(checkpoint->path, errno, err);
     WEFT_TRY(read_manifest(checkpoint, err));
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         WEFT_TRY(open_file(checkpoint, f, err));

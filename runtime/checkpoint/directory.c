@@ -48,6 +48,29 @@ bool weft_checkpoint_step_of(const char *path, int64_t *step)
     return true;
 }
 
+void weft_checkpoint_memory_path(const int *fds, int n, int64_t step, struct weft_text *out)
+{
+    weft_text_add(out, WEFT_CHECKPOINT_MEMORY);
+    for (int f = 0; f < n; f++)
+        weft_text_addf(out, "%c%d", f == 0 ? ' ' : ',', fds[f]);
+    weft_text_addf(out, "/%s%" PRId64, prefix, step);
+}
+
+bool weft_checkpoint_memory_file(const char *path, int file, int *fd)
+{
+    static const char head[] = WEFT_CHECKPOINT_MEMORY " ";
+    if (strncmp(path, head, sizeof head - 1) != 0) return false;
+    const char *at = path + sizeof head - 1;
+    for (int f = 0;; f++) {
+        char *end;
+        const long number = strtol(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '/')) return false;
+        if (f == file) *fd = (int)number;
+        if (f == file || *end == '/') return f == file;
+        at = end + 1;
+    }
+}
+
 size_t weft_checkpoint_path_length(const char *path)
 {
     size_t length = strlen(path);

@@ -15,6 +15,12 @@
 /* Reads N from a path that ends in "step-N". Returns false for other names, also temporary ones. */
 bool weft_checkpoint_step_of(const char *path, int64_t *step);
 
+/* A checkpoint in memory has a path that names its memory files: "host memory 7,8,9/step-6". */
+#define WEFT_CHECKPOINT_MEMORY "host memory"
+void weft_checkpoint_memory_path(const int *fds, int n, int64_t step, struct weft_text *out);
+/* Whether a path is such a path. Its file number `file` has *fd. */
+bool weft_checkpoint_memory_file(const char *path, int file, int *fd);
+
 /* Length of a directory's path without trailing slashes; "/" keeps its slash. */
 size_t weft_checkpoint_path_length(const char *path);
 

@@ -180,7 +180,10 @@ static void abandon_save(struct weft_saver *saver)
 {
     join_thread(saver);
     weft_save_close_files(saver);
-    if (saver->phase != SAVE_IDLE && saver->rank == 0)
+    if (saver->phase != SAVE_IDLE && saver->rank == 0 && saver->options.sink->is_memory)
+        (void)saver->options.sink->remove_directory(saver->options.sink->context,
+                                                    weft_text_chars(&saver->path));
+    else if (saver->phase != SAVE_IDLE && saver->rank == 0)
         weft_checkpoint_discard(saver->options.sink, saver->options.directory,
                                 weft_text_chars(&saver->path));
     saver->phase = SAVE_IDLE;
@@ -319,7 +322,7 @@ enum weft_status weft_saver_create(const struct weft_saver_options *options,
         complete = complete && saver->crcs[f] != NULL;
     }
     enum weft_status status = complete ? WEFT_OK : weft_fail_memory(err, "saving");
-    if (status == WEFT_OK && saver->rank == 0) {
+    if (status == WEFT_OK && saver->rank == 0 && !options->sink->is_memory) {
         status = weft_file_make_directory(options->directory, err);
         if (status == WEFT_OK) weft_checkpoint_clear(options->sink, options->directory);
     }

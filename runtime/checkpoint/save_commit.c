@@ -74,6 +74,7 @@ static void find_previous(const struct weft_saver *saver, struct weft_manifest_l
 {
     int64_t *steps = NULL;
     int32_t n = 0;
+    if (saver->options.sink->is_memory) return;
     if (weft_checkpoint_scan(saver->options.directory, &steps, &n, NULL) != WEFT_OK) return;
     while (n > 0 && steps[n - 1] >= saver->progress.step)
         n--;
@@ -133,6 +134,7 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
 void weft_save_retain(struct weft_saver *saver, int64_t step)
 {
     const struct weft_saver_options *o = &saver->options;
+    if (o->sink->is_memory) return; /* a later save empties the older one */
     if (saver->precious >= 0 && weft_save_read_back(saver, step)) saver->precious = -1;
     const struct weft_retention retention = {o->keep, saver->precious, o->keep_multiple};
     weft_checkpoint_retain(o->sink, o->directory, &retention);

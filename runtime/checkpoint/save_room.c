@@ -111,6 +111,7 @@ int64_t weft_save_make_room(struct weft_saver *saver, int64_t bytes, int64_t blo
     const struct weft_saver_options *o = &saver->options;
     int64_t *steps = NULL, freed = 0;
     int32_t n = 0;
+    if (o->sink->is_memory) return 0;
     if (weft_checkpoint_scan(o->directory, &steps, &n, NULL) != WEFT_OK) return 0;
     int64_t most = 0;
     const struct weft_retention for_good = {0, -1, o->keep_multiple};

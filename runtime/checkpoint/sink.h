@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_CHECKPOINT_SINK_H
 #define WEFT_RUNTIME_CHECKPOINT_SINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,7 @@
  * weft_sink_write handles both. */
 struct weft_sink {
     void *context;
+    bool is_memory; /* its files have no names in the file system */
     int (*make_directory)(void *context, const char *path);
     /* Creates a file for writing; EEXIST if it exists. */
     int (*create)(void *context, const char *path, int *fd);

@@ -81,7 +81,8 @@ static enum weft_status look_at_tier(struct weft_run_memory *memory,
                                      const struct weft_problem_tier *tier, int64_t step,
                                      struct weft_error *err)
 {
-    const int64_t bytes = weft_exec_tier_bytes(of->exec, tier->kind);
+    const int64_t kept_bytes = tier->kind == WEFT_HOME_HOST ? of->kept_bytes : 0;
+    const int64_t bytes = weft_exec_tier_bytes(of->exec, tier->kind) + kept_bytes;
     note_most(&memory->tiers[tier->kind], bytes);
     if (bytes <= tier->limit_bytes) return WEFT_OK;
     return weft_fail(err, WEFT_E_INFEASIBLE,

@@ -42,6 +42,7 @@ struct weft_run_memory_of {
     const struct weft_exec *exec;
     const struct weft_plan *plan;
     const struct weft_program *program;
+    int64_t kept_bytes; /* of checkpoints in host memory, this rank's part; 0: none */
 };
 
 /* Takes the planned bytes from the plan; call it once. WEFT_E_SYSTEM. */

@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "program/trace.h"
+#include "runtime/checkpoint/vault/vault.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/options.h"
@@ -84,10 +85,11 @@ struct weft_train_options {
     enum weft_status (*on_group)(void *context, const struct weft_group_line *line,
                                  struct weft_error *err);
     void *context;
-    bool measured;           /* the plan's times of collectives: slower ones are warned of */
-    bool several_hosts;      /* checkpoints are on a file system that hosts share */
-    const char *checkpoints; /* directory for train.checkpoint; NULL: does not save */
-    const char *resume;      /* checkpoint to resume; NULL: none */
+    bool measured;                 /* the plan's times of collectives: slower ones are warned of */
+    bool several_hosts;            /* checkpoints are on a file system that hosts share */
+    const char *checkpoints;       /* directory for train.checkpoint; NULL: does not save */
+    const char *resume;            /* checkpoint to resume; NULL: none */
+    const struct weft_vault *kept; /* memory for train.checkpoint.host; NULL: keeps none */
     /* Path from weft_origin_find with the first parameters of a run without `resume`. NULL: initial
      * values. */
     const char *from;

@@ -15,6 +15,7 @@
 #include "runtime/checkpoint/origin.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/checkpoint/shared.h"
+#include "runtime/checkpoint/vault/keeping.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
 #include "runtime/train/bits.h"
@@ -46,6 +47,7 @@ struct weft_saving {
     struct weft_origin_file *from;      /* origin, until its parameters are read */
     struct weft_origin origin;          /* of the run; path "" without one */
     struct weft_saver *saver;           /* NULL: does not save */
+    struct weft_keeping *keeping;       /* in host memory; NULL: keeps none there */
     struct weft_progress progress;
     int64_t steps_done, saved_step;
     int64_t pending_step; /* being saved; -1: none */
@@ -276,11 +278,10 @@ static bool is_own(const struct weft_train_options *o)
            o->resume[length] == '/' && strchr(o->resume + length + 1, '/') == NULL;
 }
 
-static enum weft_status open_saver(struct weft_saving *saving, struct weft_error *err)
+static struct weft_saver_options options_of(const struct weft_saving *saving)
 {
     const struct weft_train_options *o = saving->options;
-    bool own = is_own(o);
-    struct weft_saver_options options = {
+    return (struct weft_saver_options){
         .layout = saving->layout,
         .comm = o->comm,
         .page_bytes = o->several_hosts ? WEFT_SAVE_PAGE_BYTES : 0,
@@ -288,7 +289,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .directory = o->checkpoints,
         .keep = saving->train->checkpoint.keep,
         .keep_multiple = saving->train->checkpoint.keep_every * saving->train->checkpoint.every,
-        .precious = own ? saving->steps_done : -1,
+        .precious = is_own(o) ? saving->steps_done : -1,
         .settings = saving->settings,
         .device = other_device(o->config),
         .kernels = weft_nn_gemm_name(o->nn),
@@ -302,8 +303,16 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
                   .bundle = weft_config_bundle(o->config)},
         .origin = &saving->origin,
     };
-    if (own) saving->saved_step = saving->steps_done;
-    return weft_saver_create(&options, &saving->saver, err);
+}
+
+static enum weft_status open_savers(struct weft_saving *saving, struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    const struct weft_saver_options options = options_of(saving);
+    if (is_own(o)) saving->saved_step = saving->steps_done;
+    if (o->checkpoints != NULL) WEFT_TRY(weft_saver_create(&options, &saving->saver, err));
+    if (o->kept == NULL) return WEFT_OK;
+    return weft_keeping_open(&options, o->kept, o->failpoint, &saving->keeping, err);
 }
 
 /* A replay begins only where it can have the run's bits. */
@@ -333,7 +342,7 @@ static enum weft_status fill_saving(struct weft_saving *saving, struct weft_data
     struct weft_hash hash = {0};
     WEFT_TRY(begin_bits(saving, err));
     if (o->resume == NULL && o->from != NULL) WEFT_TRY(open_origin(saving, err));
-    if (o->checkpoints == NULL && o->resume == NULL) return WEFT_OK;
+    if (o->checkpoints == NULL && o->resume == NULL && o->kept == NULL) return WEFT_OK;
     WEFT_TRY(weft_layout_create(o->config->model, weft_config_states(o->config),
                                 weft_config_nodes(o->config), WEFT_CHECKPOINT_CHUNK_BYTES,
                                 &saving->layout, err));
@@ -342,8 +351,7 @@ static enum weft_status fill_saving(struct weft_saving *saving, struct weft_data
     if (saving->rank == 0) WEFT_TRY(weft_data_hash(data, &hash, err));
     if (o->resume != NULL) WEFT_TRY(open_checkpoint(saving, hash, err));
     saving->progress.data = hash;
-    if (o->checkpoints == NULL) return WEFT_OK;
-    return open_saver(saving, err);
+    return open_savers(saving, err);
 }
 
 enum weft_status weft_saving_open(const struct weft_train_options *options, struct weft_data *data,
@@ -371,6 +379,7 @@ void weft_saving_close(struct weft_saving *saving)
 {
     if (saving == NULL) return;
     weft_saver_destroy(saving->saver);
+    weft_keeping_close(saving->keeping);
     weft_exec_state_close(saving->source.access);
     weft_checkpoint_close(saving->checkpoint);
     weft_origin_close(saving->from);
@@ -509,8 +518,8 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
         WEFT_TRY(weft_exec_state_filled(exec, err));
     }
     /* Comes last, because a disk has few windows. */
-    return saving->saver == NULL ? WEFT_OK
-                                 : weft_exec_state_open(exec, &saving->source.access, err);
+    if (saving->saver == NULL && saving->keeping == NULL) return WEFT_OK;
+    return weft_exec_state_open(exec, &saving->source.access, err);
 }
 
 static enum weft_status tell_saved(struct weft_saving *saving, struct weft_error *err)
@@ -644,18 +653,49 @@ enum weft_status weft_saving_catch_up(struct weft_saving *saving, struct weft_er
     return catch_up(saving, false, err);
 }
 
+static enum weft_status settle_progress(struct weft_saving *saving, struct weft_exec *exec,
+                                        struct weft_error *err)
+{
+    WEFT_TRY(weft_exec_settle(exec, err));
+    WEFT_TRY(weft_exec_fingerprint(exec, &saving->progress.parameters, err));
+    saving->progress.loss_scale = weft_exec_loss_scale(exec).scale;
+    saving->progress.good_steps = weft_exec_loss_scale(exec).good_steps;
+    return WEFT_OK;
+}
+
+/* Keeps the step in host memory. A save in the background has read its state by now
+ * (weft_saving_catch_up). A failure leaves the generation before it. */
+static enum weft_status keep_step(struct weft_saving *saving, struct weft_exec *exec,
+                                  struct weft_error *err)
+{
+    const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece, read_piece};
+    WEFT_TRY(settle_progress(saving, exec, err));
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    enum weft_status status = weft_keeping_save(saving->keeping, &saving->progress, &pieces, why);
+    if (status == WEFT_E_IO && !saving->train->checkpoint.required) {
+        if (saving->rank == 0)
+            weft_log(WEFT_LOG_WARNING,
+                     "%s. Training goes on, and host memory has the step before it", why->text);
+        status = WEFT_OK;
+    } else if (status == WEFT_E_NUMERIC) {
+        fail_dead(saving, "", why, err);
+    } else if (status != WEFT_OK) {
+        weft_fail_again(err, why, "%s", why->text);
+    }
+    free(why);
+    return status;
+}
+
 static enum weft_status save_step(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
                                   bool background, struct weft_error *err)
 {
     const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece, read_piece};
     WEFT_TRY(catch_up(saving, true, err));
-    WEFT_TRY(weft_exec_settle(exec, err));
-    WEFT_TRY(weft_exec_fingerprint(exec, &saving->progress.parameters, err));
+    WEFT_TRY(settle_progress(saving, exec, err));
     struct weft_error *why = calloc(1, sizeof *why);
     if (why == NULL) return weft_fail_memory(err, "an error");
     int64_t begin_ns = weft_clock_now_ns();
-    saving->progress.loss_scale = weft_exec_loss_scale(exec).scale;
-    saving->progress.good_steps = weft_exec_loss_scale(exec).good_steps;
     saving->pending_step = step;
     enum weft_status status = background
                                   ? weft_saver_begin(saving->saver, &saving->progress, &pieces, why)
@@ -676,6 +716,8 @@ enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec 
         saving->progress.tokens += samples * saving->train->seq_len;
         saving->progress.step = step;
     }
+    const bool keeps = saving->keeping != NULL && step % saving->train->checkpoint.host == 0;
+    if (keeps && !last) WEFT_TRY(keep_step(saving, exec, err));
     if (saving->saver == NULL) return last ? look_at_last(saving, exec, step, err) : WEFT_OK;
     if (last && saving->train->checkpoint.at_end) due = true;
     if (last) saving->last_step = step;

@@ -310,7 +310,10 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
 static struct weft_run_memory_of memory_of(const struct run *run)
 {
     const struct weft_train_options *o = run->options;
-    return (struct weft_run_memory_of){.device = o->device,
+    const int64_t kept_bytes = o->kept == NULL ? 0 : weft_vault_bytes(o->kept);
+    return (struct weft_run_memory_of){.kept_bytes =
+                                           kept_bytes / run->ranks + (kept_bytes % run->ranks != 0),
+                                       .device = o->device,
                                        .arena = run->arena,
                                        .exec = run->exec,
                                        .plan = o->plan,

@@ -60,6 +60,7 @@ static const char *remedy_of(enum weft_category category)
         return "smaller units, or a profile of a disk that needs fewer requests at once";
     case WEFT_CATEGORY_COMMUNICATION:
     case WEFT_CATEGORY_BASE:
+    case WEFT_CATEGORY_CHECKPOINTS:
     case WEFT_CATEGORY_COUNT:
         break;
     }

@@ -86,7 +86,7 @@ Test(problem, what_is_held_is_in_a_tier_that_there_is)
     problem.items[0].item.stair_tier = 1;
     cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
     hold.tier = 2;
-    refused_problem(&problem, "tier 2; the period has slots 0 to 8, there are 10 categories and 2");
+    refused_problem(&problem, "tier 2; the period has slots 0 to 8, there are 11 categories and 2");
     hold.tier = -1;
     refused_problem(&problem, "tier -1");
     hold.tier = 1;

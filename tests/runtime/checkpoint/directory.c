@@ -42,6 +42,28 @@ static bool is_there(const char *name)
     return access(path, F_OK) == 0;
 }
 
+Test(directory, paths_of_memory_name_their_files)
+{
+    static const int fds[] = {7, 8, 19};
+    static const char *const others[] = {"host memory/step-6",         "host memory 7/step-6",
+                                         "host memory x,8,9/step-6",   "host memory 7,8,9",
+                                         "a/host memory 7,8,9/step-6", ""};
+    struct weft_text text;
+    int64_t step = -1;
+    int fd = -1;
+    weft_text_init(&text);
+    weft_checkpoint_memory_path(fds, 3, 6, &text);
+    const char *path = weft_text_chars(&text);
+    cr_assert_str_eq(path, "host memory 7,8,19/step-6");
+    cr_assert(weft_checkpoint_step_of(path, &step) && step == 6);
+    for (int f = 0; f < 3; f++)
+        cr_assert(weft_checkpoint_memory_file(path, f, &fd) && fd == fds[f], "%d", f);
+    cr_assert_not(weft_checkpoint_memory_file(path, 3, &fd));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        cr_assert_not(weft_checkpoint_memory_file(others[i], 2, &fd), "%s", others[i]);
+    weft_text_finish(&text);
+}
+
 Test(directory, names)
 {
     int64_t step = -1;

@@ -28,40 +28,43 @@ static double *number_of(const struct weft_recorded_step *step, int i)
     return (double *)((char *)step + numbers[i].offset);
 }
 
-/* False if the member is there and is not as metrics.c writes it. */
-static bool read_gradients(const struct weft_json_value *root, struct weft_group_hashes **out)
+/* A line of the file: of a step, another or torn one, or no memory for it. */
+enum read_line { LINE_OF_STEP, OTHER_LINE, NO_MEMORY };
+
+/* OTHER_LINE if the member is there and is not as metrics.c writes it. */
+static enum read_line read_gradients(const struct weft_json_value *root,
+                                     struct weft_group_hashes **out)
 {
     const struct weft_json_value *object = weft_json_member(root, "gradients"), *item;
     struct weft_group_hashes read = {0};
     int64_t ranks = 0, n = 0;
-    if (object == NULL) return true;
+    if (object == NULL) return LINE_OF_STEP;
     if (!weft_json_integer(weft_json_member(object, "step"), &read.step) ||
         !weft_json_integer(weft_json_member(object, "groups"), &read.n) ||
         !weft_json_integer(weft_json_member(object, "ranks"), &ranks) || read.step < 1 ||
         ranks < 1 || ranks > read.n || ranks > INT32_MAX)
-        return false;
+        return OTHER_LINE;
     read.ranks = (int32_t)ranks;
     item = weft_json_first(weft_json_member(object, "hashes"));
     for (; item != NULL && n < WEFT_GROUP_HASHES; item = weft_json_next(item), n++) {
         const char *text = NULL;
         char *end = NULL;
-        if (!weft_json_string(item, &text) || strlen(text) != 16) return false;
+        if (!weft_json_string(item, &text) || strlen(text) != 16) return OTHER_LINE;
         read.hashes[n] = strtoull(text, &end, 16);
-        if (*end != '\0') return false;
+        if (*end != '\0') return OTHER_LINE;
     }
     if (item != NULL || n != (read.n < WEFT_GROUP_HASHES ? read.n : WEFT_GROUP_HASHES))
-        return false;
+        return OTHER_LINE;
     *out = malloc(sizeof **out);
     if (*out != NULL) **out = read;
-    return *out != NULL;
+    return *out != NULL ? LINE_OF_STEP : NO_MEMORY;
 }
 
-/* Reads a line of a step; false for other lines. */
-static bool read_line(const char *line, size_t length, struct weft_recorded_step *out)
+static enum read_line read_line(const char *line, size_t length, struct weft_recorded_step *out)
 {
     struct weft_json *document = NULL;
     const char *kind = NULL;
-    if (weft_json_parse(line, length, "metrics", &document, NULL) != WEFT_OK) return false;
+    if (weft_json_parse(line, length, "metrics", &document, NULL) != WEFT_OK) return OTHER_LINE;
     const struct weft_json_value *root = weft_json_root(document);
     *out = (struct weft_recorded_step){0};
     bool is_step = weft_json_string(weft_json_member(root, "kind"), &kind) &&
@@ -73,9 +76,9 @@ static bool read_line(const char *line, size_t length, struct weft_recorded_step
     if (weft_json_member(root, "parameters") != NULL &&
         weft_keys_hash(root, "metrics", "parameters", &out->parameters, NULL) != WEFT_OK)
         is_step = false;
-    is_step = is_step && read_gradients(root, &out->gradients);
+    const enum read_line read = is_step ? read_gradients(root, &out->gradients) : OTHER_LINE;
     weft_json_destroy(document);
-    return is_step;
+    return read;
 }
 
 /* Makes room for one more record; NULL without memory. */
@@ -153,7 +156,9 @@ static enum weft_status read_lines(const char *bytes, size_t length, struct weft
     int64_t room = 0;
     while (at < last && (end = memchr(at, '\n', (size_t)(last - at))) != NULL) {
         struct weft_recorded_step line;
-        if (read_line(at, (size_t)(end - at), &line)) {
+        const enum read_line read = read_line(at, (size_t)(end - at), &line);
+        if (read == NO_MEMORY) return weft_fail_memory(err, "the recorded steps");
+        if (read == LINE_OF_STEP) {
             line.place = to->n;
             struct weft_recorded_step *record = add_record(to, &room);
             if (record == NULL) {

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-/* Writes values [dims[0], dims[1]]; n_dims is 1 or 2. Fails like weft_file_write. */
+/* Writes values [dims[0], dims[1]]; n_dims is 1 or 2. Does not sync. WEFT_E_CREATE, WEFT_E_IO. */
 WEFT_MUST_USE enum weft_status weft_npy_write(const char *path, const int64_t dims[2],
                                               int32_t n_dims, const float *values,
                                               struct weft_error *err);

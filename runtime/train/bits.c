@@ -36,19 +36,20 @@ static void add_part(const char *part, size_t length, struct weft_text *out)
     weft_text_finish(&whole);
 }
 
-bool weft_bits_compare(const char *run, const char *here, struct weft_text *out)
+bool weft_bits_compare(const char *a, const char *b, const char *after_a, const char *after_b,
+                       struct weft_text *out)
 {
-    size_t a = part_length(run), b = part_length(here);
-    while (a == b && a > 0 && memcmp(run, here, a) == 0) {
-        run = after_part(run, a);
-        here = after_part(here, b);
-        a = part_length(run);
-        b = part_length(here);
+    size_t of_a = part_length(a), of_b = part_length(b);
+    while (of_a == of_b && of_a > 0 && memcmp(a, b, of_a) == 0) {
+        a = after_part(a, of_a);
+        b = after_part(b, of_b);
+        of_a = part_length(a);
+        of_b = part_length(b);
     }
-    if (a == 0 && b == 0) return true;
-    add_part(run, a, out);
-    weft_text_add(out, " in the run, and ");
-    add_part(here, b, out);
-    weft_text_add(out, " here");
+    if (of_a == 0 && of_b == 0) return true;
+    add_part(a, of_a, out);
+    weft_text_add(out, after_a);
+    add_part(b, of_b, out);
+    weft_text_add(out, after_b);
     return false;
 }

@@ -14,8 +14,10 @@
 void weft_bits_tell(const struct weft_device *device, const struct weft_nn *nn,
                     struct weft_text *out);
 
-/* True if both texts are equal. Otherwise appends the first part that differs, as "products:
- * onednn 2.6.3, avx512_core in the run, and products: onednn 2.6.3, avx2 here". */
-bool weft_bits_compare(const char *run, const char *here, struct weft_text *out);
+/* True if both texts are equal. Otherwise appends the first part that differs, each with a text
+ * after it, as "products: onednn 2.6.3, avx512_core in the run, and products: onednn 2.6.3, avx2
+ * here". */
+bool weft_bits_compare(const char *a, const char *b, const char *after_a, const char *after_b,
+                       struct weft_text *out);
 
 #endif

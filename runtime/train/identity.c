@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "base/text.h"
+#include "runtime/train/bits.h"
 
 enum part { PROGRAM, CONFIG, PLAN, LIBRARY, PARTS };
 
@@ -22,8 +23,10 @@ static const struct {
                  "Give every rank the same library and the same environment"},
 };
 
+enum { BITS_BYTES = 512 };
 struct identity {
     struct weft_hash parts[PARTS];
+    char bits[BITS_BYTES]; /* weft_nn_add_bits; a longer text is cut, on all ranks alike */
 };
 
 /* Extends a hash by a file's bytes, piece by piece: a rank's memory counts from here on. A file
@@ -102,6 +105,39 @@ static enum weft_status compare_part(const struct identity *all, int32_t n, int 
     return status;
 }
 
+/* Hosts of one library may choose other instructions. */
+static enum weft_status compare_bits(const struct identity *all, int32_t n, struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    struct weft_text how;
+    weft_text_init(&how);
+    for (int32_t r = 1; r < n && status == WEFT_OK; r++) {
+        const struct weft_error why = {.status = WEFT_E_DISAGREE, .of_rank = r + 1};
+        if (weft_bits_compare(all[0].bits, all[r].bits, " on rank 0, and ", " there", &how))
+            continue;
+        status = weft_fail_again(err, &why,
+                                 "rank %d: computes other bits than rank 0: %s. Start all ranks on "
+                                 "processors of one kind, or set WEFT_KERNELS and DNNL_MAX_CPU_ISA "
+                                 "to instructions that all have, or WEFT_GEMM=plain",
+                                 (int)r, weft_text_chars(&how));
+    }
+    weft_text_finish(&how);
+    return status;
+}
+
+/* Names that bits depend on. Failpoint: another instruction set. */
+static void name_bits(const struct weft_train_options *options, char out[BITS_BYTES])
+{
+    struct weft_text text;
+    const bool other = weft_failpoint_at(options->failpoint, "bits", weft_comm_rank(options->comm),
+                                         0) != WEFT_FAILURE_NONE;
+    weft_text_init(&text);
+    weft_nn_add_bits(options->nn, &text);
+    snprintf(out, BITS_BYTES, "%.*s%s", BITS_BYTES - 16, weft_text_chars(&text),
+             other ? ", other" : "");
+    weft_text_finish(&text);
+}
+
 enum weft_status weft_identity_compare(const struct weft_train_options *options,
                                        struct weft_error *err)
 {
@@ -110,17 +146,19 @@ enum weft_status weft_identity_compare(const struct weft_train_options *options,
     if (options->failpoint != NULL &&
         weft_failpoint_at(options->failpoint, "program", rank, 0) != WEFT_FAILURE_NONE)
         program = weft_hash_bytes(&program, sizeof program);
-    const struct identity mine = {.parts = {
-                                      [PROGRAM] = program,
-                                      [CONFIG] = hash_config(options->config),
-                                      [PLAN] = weft_plan_hash(options->plan),
-                                      [LIBRARY] = hash_library(options->nn),
-                                  }};
+    struct identity mine = {.parts = {
+                                [PROGRAM] = program,
+                                [CONFIG] = hash_config(options->config),
+                                [PLAN] = weft_plan_hash(options->plan),
+                                [LIBRARY] = hash_library(options->nn),
+                            }};
+    name_bits(options, mine.bits);
     struct identity *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "the ranks' identities");
     enum weft_status status = weft_comm_exchange(options->comm, &mine, sizeof mine, all, err);
     for (int part = 0; part < PARTS && status == WEFT_OK; part++)
         status = compare_part(all, ranks, part, err);
+    if (status == WEFT_OK) status = compare_bits(all, ranks, err);
     free(all);
     return status;
 }

@@ -325,7 +325,8 @@ static enum weft_status begin_bits(struct weft_saving *saving, struct weft_error
     if (saving->rank != 0 || o->replay_bits == NULL) return WEFT_OK;
     weft_text_init(&how);
     enum weft_status status =
-        weft_bits_compare(o->replay_bits, weft_text_chars(&saving->bits), &how)
+        weft_bits_compare(o->replay_bits, weft_text_chars(&saving->bits), " in the run, and ",
+                          " here", &how)
             ? WEFT_OK
             : weft_fail(err, WEFT_E_ENVIRONMENT,
                         "a replay here would have other bits: %s. Replay on a machine like the "

@@ -267,6 +267,8 @@ def ranks_with_different_configs_or_builds(weft):
     train(weft, 76, ["rank 1: another config than rank 0"], "config:rank=1", cluster__ranks=3)
     train(weft, 76, ["rank 2: another build of the program or of libweft than rank 0", "one program file"],
           "program:rank=2", cluster__ranks=3)
+    train(weft, 76, ["rank 2: computes other bits than rank 0: ", ", other there", "WEFT_KERNELS"], "bits:rank=2",
+          cluster__ranks=3)
     assert not os.path.exists(weft.path("run/metrics.jsonl")) or \
         not os.path.getsize(weft.path("run/metrics.jsonl")), "a step was done"
 

@@ -7,7 +7,8 @@ static void check_bits(const char *run, const char *here, const char *how)
 {
     struct weft_text text;
     weft_text_init(&text);
-    cr_assert_eq(weft_bits_compare(run, here, &text), how[0] == '\0', "%s | %s", run, here);
+    cr_assert_eq(weft_bits_compare(run, here, " in the run, and ", " here", &text), how[0] == '\0',
+                 "%s | %s", run, here);
     cr_assert_str_eq(weft_text_chars(&text), how);
     weft_text_finish(&text);
 }

@@ -108,6 +108,14 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     const int64_t rounds = (groups + ranks - 1) / ranks;
     /* Gradients of several micro-steps are added up in f32. */
     const bool adds_up = rounds * order->group == 1 || train->precision.reduce == WEFT_F32;
+    if (!adds_up && groups >= ranks)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "train.precision.reduce is %s, and %lld rank%s would add up the %lld "
+                         "groups of a step in %lld rounds, which needs f32: start %lld ranks (-n "
+                         "%lld), or begin a new run with f32",
+                         weft_dtype_name((enum weft_dtype)train->precision.reduce),
+                         (long long)ranks, ranks == 1 ? "" : "s", (long long)groups,
+                         (long long)rounds, (long long)groups, (long long)groups);
     *out = groups < ranks && train->batch > 0 ? WEFT_ORDER_FEWER : WEFT_ORDER_LOST;
     if (groups < ranks || rounds > WEFT_MOST_MICRO_STEPS / order->group || !adds_up ||
         order->bundle != weft_config_bundle(config))

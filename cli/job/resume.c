@@ -165,6 +165,10 @@ enum weft_status weft_resume_keep_split(const struct weft_manifest_split *split,
                                         struct weft_config *config, struct weft_error *err)
 {
     if (split->micro_batch == 0) return WEFT_OK;
+    if (split->ranks == 0)
+        weft_log(WEFT_LOG_WARNING,
+                 "an older version saved the checkpoint without the number of its ranks: the same "
+                 "number keeps the order of sums, and another one may round otherwise");
     if (split->ranks > 0 && (split->ranks != config->cluster.ranks || split->idle > 0))
         return keep_order(split, config, err);
     const bool kept = weft_config_keep_split(config, split->micro_batch, split->group);

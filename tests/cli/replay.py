@@ -11,7 +11,7 @@ import shutil
 import sys
 
 from configs import LICENCE
-from saved import copy_step, manifest, parameters, saving, steps
+from saved import copy_step, manifest, parameters, rewrite, saving, steps
 from tap import case, main, some
 
 FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
@@ -287,6 +287,8 @@ def what_cannot_be_replayed_is_refused(weft):
     for steps_text in "", "0..3", "3..2", "a..b", "3..", "3-5", "3..5x":
         weft.expect(64, "replay", "run", "--steps", steps_text, says="write A..B")
     weft.expect(64, "replay", "run", "--set", "train.seed=3", says="a replay has the run's training")
+    weft.expect(64, "replay", "run", "--set", "train.seq_len=8", says="a replay has the run's training")
+    weft.expect(65, "replay", "run", "-n", "9", says="8 groups of 1 (train.group x micro_batch), fewer than 9 ranks")
     weft.expect(64, "audit", "run", "--part", "0", says="above 0 and at most 100")
     weft.expect(64, "audit", "run", "--draw", "-1", says="--draw -1")
     other = weft.write("other.txt", "Another text than the run's. " * 200)
@@ -295,9 +297,55 @@ def what_cannot_be_replayed_is_refused(weft):
     with open(weft.path("run/metrics.jsonl"), encoding="utf-8") as file:
         text = file.readlines()
     torn = [line[:40] + "\n" if '"step": 7,' in line else line for line in text]
-    weft.write("run/metrics.jsonl", "".join(torn))
-    weft.expect(65, "replay", "run", says="1 of the steps 1 to 8 have no whole line")
-    weft.expect(65, "audit", "run", says="1 replayed steps have no whole line")
+    missing = [line for line in text if '"step": 7,' not in line]
+    for lines_left in torn, missing:
+        weft.write("run/metrics.jsonl", "".join(lines_left))
+        weft.expect(65, "replay", "run", says="1 of the steps 1 to 8 have no whole line")
+        weft.expect(65, "audit", "run", says="1 replayed steps have no whole line")
+    os.remove(weft.path("run/metrics.jsonl"))
+    for verb in "replay", "audit":
+        weft.expect(66, verb, "run", says="run/metrics.jsonl: No such file or directory")
+
+
+@case
+def an_audit_without_a_hash_proves_nothing(weft):
+    config = weft.write("run.json", grouped(train__fingerprint={"every": 0}, train__checkpoint={"at_end": False}))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    weft.expect(66, "audit", "run", says=["an audit proves nothing", "train.fingerprint.every"])
+    assert replay(weft, "run")["equal"]
+
+
+@case
+def sixteen_bits_are_added_up_in_one_round(weft):
+    half = {"compute": "bf16", "reduce": "bf16"}
+    for precision, key in ((half, "reduce"), ({"compute": "bf16", "accumulate": "bf16"}, "accumulate")):
+        weft.expect(65, "train", weft.write("two.json", grouped(train__precision=precision)), "--run", weft.fresh("run"),
+                    says=[f"train.precision.{key} is bf16", 'Set it to "f32"'])
+    config = weft.write("run.json", grouped(train__batch=4, train__precision=half))
+    weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q")
+    says = ["train.precision.reduce is bf16, and 2 ranks would add up the 4 groups of a step in 2 rounds", "(-n 4)"]
+    weft.expect(64, "replay", "run", "-n", "2", says=says)
+    shutil.rmtree(weft.path("run/checkpoints/step-8"))
+    os.remove(weft.path("run/result.json"))
+    weft.expect(64, "train", "--resume", "--run", "run", "-n", "2", says=says)
+    weft.expect(0, "train", "--resume", "--run", "run", "-q")
+
+
+@case
+def a_checkpoint_of_an_older_order_is_named(weft):
+    """Older manifests have no number of ranks."""
+    config = weft.write("run.json", saving(cluster__ranks=4, train__micro_batch=1, train__grad_accum=2))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    bits = parameters(weft, "run")
+    shutil.rmtree(weft.path("run/checkpoints/step-8"))
+    os.remove(weft.path("run/result.json"))
+    rewrite(weft.path("run/checkpoints/step-6/manifest.json"), '\n  "ranks": 4,', "")
+    weft.expect(64, "replay", "run", "-n", "2", says="no kept checkpoint says in which groups the run's 4 ranks summed")
+    shutil.copytree(weft.path("run"), weft.path("fewer"))
+    weft.expect(0, "train", "--resume", "--run", "run", "-q", says="without the number of its ranks")
+    assert parameters(weft, "run") == bits
+    weft.expect(0, "train", "--resume", "--run", "fewer", "-n", "2", "-q",
+                says=["another one may round otherwise", "goes on with 4 a step"])
 
 
 main(sys.argv[1])

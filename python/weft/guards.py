@@ -30,6 +30,10 @@ def has_sync(module):
     return group is not None and group.reduce_grads
 
 
+def count_steps(count):
+    return f"{count} micro-step{'' if count == 1 else 's'}"
+
+
 class Guard:
     """Two hooks on the root of an applied plan, and one on optimizers.
 
@@ -38,9 +42,13 @@ class Guard:
     and after a forward without grad. Late reductions run at the end of each backward.
     """
 
-    def __init__(self, model, units, late):
+    def __init__(self, model, units, late, micro_steps=1, reduce_every=1):
         self.units = [*units, model]  # a module of each
         self.late = late
+        self.micro_steps, self.reduce_every = micro_steps, reduce_every
+        self.place = None  # micro-steps that have begun within plan.step; None: outside of it
+        self.syncs = []  # for each backward since the last update: whether it reduces
+        self.told = False
         self.held = []  # late units of the backward that runs
         self.within = None  # "forward" or "backward" that has begun and not ended
         self.task = -1  # of that backward
@@ -65,6 +73,8 @@ class Guard:
             self.reset(model)
         self.release()
         self.sharded = {id(parameter) for parameter in model.parameters()}
+        if self.place is None and self.syncs[-1:] == [True] and all(p.grad is None for p in model.parameters()):
+            self.syncs = []  # a step without an update, as a scaler skips it
         self.within = "forward"
 
     def end_forward(self, model, _, output):
@@ -83,7 +93,14 @@ class Guard:
             return
         if self.within is not None:
             raise WeftError(f"the last {self.within} did not end: call plan.reset(model) after an exception")
+        if self.place == self.micro_steps:
+            raise WeftError(f"plan.step has a backward pass after the plan's {count_steps(self.micro_steps)}: plan with "
+                            "micro_steps=, or update before it")
         self.within, self.task = "backward", find_task()
+        if self.place is not None:
+            self.place += 1
+            model.set_requires_gradient_sync(self.place % self.reduce_every == 0)
+        self.syncs.append(any(map(has_sync, self.units)))
         self.held = [unit for unit in self.late if has_sync(unit)]
         for unit in self.held:
             unit.set_requires_gradient_sync(False, recurse=False)
@@ -100,6 +117,34 @@ class Guard:
         ids = (id(parameter) for group in optimizer.param_groups for parameter in group["params"])
         if find_task() < 0 and not self.sharded.isdisjoint(ids):
             self.release()
+            self.check_steps()
+
+    def check_steps(self):
+        """Warns once if the loop does not accumulate gradients as planned."""
+        seen, self.syncs = self.syncs, []
+        planned = [(place + 1) % self.reduce_every == 0 for place in range(self.micro_steps)]
+        if seen and seen != planned and not self.told:
+            self.told = True
+            warnings.warn(f"this update follows {count_steps(len(seen))}, of which {sum(seen)} reduced gradients, and the plan "
+                          f"has {count_steps(len(planned))}, of which {sum(planned)}: its memory and step are not this "
+                          "loop's. Plan with micro_steps= and cadence=, and run the micro-steps in plan.step(model)")
+
+    def begin_step(self):
+        if self.place is not None:
+            raise WeftError("plan.step is within another one: end a step before the next one begins")
+        self.place, self.syncs = 0, []
+
+    def leave_step(self, model):
+        """Returns the number of micro-steps that have begun."""
+        place, self.place = self.place, None
+        model.set_requires_gradient_sync(True)
+        return place
+
+    def end_step(self, model):
+        place = self.leave_step(model)
+        if place != self.micro_steps:
+            raise WeftError(f"plan.step had {count_steps(place)} with a backward pass of the model's output, and the plan has "
+                            f"{count_steps(self.micro_steps)}: run all of them in it, or plan with micro_steps={place or 1}")
 
     def finish(self, model):
         for unit in self.held:
@@ -114,7 +159,7 @@ class Guard:
                             "build and wrap the model again")
         for unit in self.held:
             unit.set_requires_gradient_sync(True, recurse=False)
-        self.held, self.within, self.task = [], None, -1
+        self.held, self.within, self.task, self.syncs = [], None, -1, []
         model.reset_iter_state()
 
 

@@ -10,6 +10,7 @@ from .program import WeftError, find_program, make_export
 from .ranks import is_first, share_text
 
 LOOPS = ("foreach", "fused", "for-loop")  # of PyTorch's AdamW
+CADENCES = ("step", "micro_step", "auto")  # reductions of gradients
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}  # Weft's names, and PyTorch's
 
 
@@ -39,8 +40,16 @@ def find_loop(measured, timed, optimizer):
     return optimizer or ("for-loop" if timed and measured.device == "cpu" else "foreach")
 
 
+def check_steps(micro_steps, cadence):
+    if not isinstance(micro_steps, int) or micro_steps < 1:
+        raise WeftError(f"micro_steps is {micro_steps!r}: give the number of backward passes of a step, 1 or more")
+    if cadence not in CADENCES:
+        raise WeftError(f"cadence {cadence}: give step (gradients are added up, and reduced in the last micro-step), "
+                        "micro_step (reduced in each), or auto (the faster one)")
+
+
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
-                planner=None, reduce="f32", optimizer=None):
+                planner=None, reduce="f32", optimizer=None, micro_steps=1, cadence="step"):
     """Returns config and profile; None for a profile without measured times."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
@@ -68,7 +77,8 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                        "table": layer.whole > 0 and not layer.reads_in_backward,
                        **({} if layer.tie is None else {"tie": measured.layers[layer.tie].name})})
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
-              "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0,
+              "train": {"micro_batch": 1, "grad_accum": micro_steps, "reduce": cadence, "seq_len": 1, "steps": 1,
+                        "clip_norm": 1.0,
                         "optimizer": {"type": "adamw", "loop": find_loop(measured, timed, optimizer)},
                         "precision": {"compute": precision or ("f32" if timed else "bf16"), "reduce": reduce}},
               "plan": {"for": "fsdp2", "planner": planner or "ilp"}}
@@ -107,15 +117,17 @@ def find_policy(policy, precision):
 
 
 def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
-         planner=None, mp_policy=None, optimizer=None):
+         planner=None, mp_policy=None, optimizer=None, micro_steps=1, cadence="step"):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
     "24GiB" or None. `ranks` and `cluster` are of machines that are not there. `precision` is the dtype of gathers: f32,
     or bf16 with a cluster, unless given. `mp_policy` is the policy that `apply` gets: its dtypes are those of gathers,
     reductions and activations. `planner` is one of Weft's, ilp unless given. `optimizer` is how AdamW updates: "foreach",
-    "fused" or "for-loop"; unless given PyTorch's default for the device.
+    "fused" or "for-loop"; unless given PyTorch's default for the device. A step has `micro_steps` backward passes.
+    `cadence` says if their gradients are reduced once a "step", in each "micro_step", or "auto": the faster way.
     """
+    check_steps(micro_steps, cadence)
     if mp_policy is None and precision is None and cluster is not None:
         precision = "bf16"
     mp_policy, precision, reduce = find_policy(mp_policy, precision)
@@ -124,10 +136,11 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     if is_first():
         try:
             # FSDP2's own rule has no limit to keep to, and its bound is not shown: no work is spent on one.
-            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer),
-                               ("--work-limit", "1M"), force=True)
             said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner, reduce,
-                                            optimizer), ("--work-limit", "20G"))
+                                            optimizer, micro_steps, cadence), ("--work-limit", "20G"))
+            chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
+            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer,
+                                            micro_steps, chosen), ("--work-limit", "1M"), force=True)
             said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
             modules = {layer.name: layer.names for layer in measured.layers}
             for unit in said["units"]:

@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import json
 import warnings
+from contextlib import contextmanager
 
 from .checks import check_mesh, check_options, check_parameters, choose_policy, make_shell
 from .guards import Guard, find_guard
@@ -63,9 +64,27 @@ class Plan:
     def units(self):
         return self.said["units"]
 
+    @property
+    def micro_steps(self):
+        return self.said["micro_steps"]
+
+    @property
+    def reduces_each(self):
+        """Whether each micro-step reduces its gradients. Exports of earlier versions do not say it."""
+        return self.said.get("reduce_every", 1) == 1
+
+    def list_order(self):
+        """Returns the collectives of a whole step. A single rank gathers nothing."""
+        order = [event for event in self.said["order"] if self.said["ranks"] > 1 or event.startswith("reduce")]
+        before = order if self.reduces_each else [event for event in order if event.startswith("gather")]
+        return before * (self.micro_steps - 1) + order
+
     def __str__(self):
         told = self.said["predicted"]
         lines = [f"plan for FSDP2 on {self.said['ranks']} ranks"]
+        if self.micro_steps > 1:
+            lines[0] += (f", {self.micro_steps} micro-steps a step, gradients reduced " +
+                         ("in each" if self.reduces_each else "in the last"))
         for unit in self.units:
             words = [unit["policy"]] if unit["replicate"] or unit["policy"] == "fsdp" else ["kept gathered"]
             if unit["reshard_after_forward"] and not unit["unshard_in_backward"]:
@@ -164,7 +183,7 @@ class Plan:
         except Exception as error:
             raise WeftError(f"FSDP2 refuses the model: {error}") from error
         heads, late = self.wrap(model, mesh, options)
-        Guard(model, heads, late)
+        Guard(model, heads, late, self.micro_steps, 1 if self.reduces_each else self.micro_steps)
         return model
 
     def wrap(self, model, mesh, options):
@@ -196,6 +215,18 @@ class Plan:
         if late:
             model.set_manual_backward_finalization(True)
         return [heads[unit["name"]] for unit in self.units], late
+
+    @contextmanager
+    def step(self, model):
+        """Runs the forwards and backwards of a step's micro-steps, with reductions where the plan has them."""
+        guard = find_guard(model)
+        guard.begin_step()
+        try:
+            yield
+        except BaseException:
+            guard.leave_step(model)
+            raise
+        guard.end_step(model)
 
     def finish(self, model):
         """Reduces the units that the plan reduces at the end, for a loss of something other than the model's output.

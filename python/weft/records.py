@@ -29,8 +29,7 @@ class Record:
                                  "than the model's output call plan.finish(model) between backward and clipping")
         # A replicated unit has no range of its own for its copy.
         copies = {f"gather {unit['name']}" for unit in plan.units if unit["replicate"]}
-        # A single rank gathers nothing.
-        planned = [event for event in plan.said["order"] if plan.said["ranks"] > 1 or event.startswith("reduce")]
+        planned = plan.list_order()
         seen = [event for event in seen if event not in copies]
         for place, (have, want) in enumerate(zip([*seen, "the end"], [*planned, "the end"])):
             if have != want:
@@ -42,7 +41,7 @@ class Record:
         return found
 
 
-def make_tracker():
+def make_tracker(model):
     """Returns PyTorch's MemTracker. FSDPMemTracker breaks units of several modules, and leaves hooks."""
     from torch.distributed._tools.mem_tracker import MemTracker
 
@@ -50,17 +49,22 @@ def make_tracker():
         def _track_module_params_and_buffers(self, module, install_grad_hooks=True):
             # Hooks only sort the gradients of the total, and a frozen parameter refuses them.
             return super()._track_module_params_and_buffers(module, install_grad_hooks=False)
+
+        def _pre_fw_hook(self, module, inputs):
+            if module is model and not self._mod_tracker.is_bw:
+                self.reset_mod_stats()  # of the micro-step before; the peak stays
+            super()._pre_fw_hook(module, inputs)
     return Tracker()
 
 
 @contextmanager
 def record(model, optimizer=None, memory=False):
-    """Records the step that runs inside. `memory` also finds the peak, and makes the step slow."""
+    """Records the step that runs inside, all of its micro-steps. `memory` also finds the peak, and makes the step slow."""
     from torch.profiler import ProfilerActivity, profile
     seen = Record()
     tracker = None
     if memory:
-        tracker = make_tracker()
+        tracker = make_tracker(model)
         tracker.track_external(model, *([optimizer] if optimizer is not None else []))
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         if tracker is None:

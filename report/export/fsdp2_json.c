@@ -78,6 +78,8 @@ const struct weft_key_table weft_fsdp2_keys = WEFT_KEY_TABLE(
     WEFT_KEY_PART(WEFT_KEY_HASH, "plan", NULL, "hash of the plan"),
     WEFT_KEY_PART(WEFT_KEY_INT64, "ranks", NULL, "world size"),
     WEFT_KEY_PART(WEFT_KEY_INT32, "micro_steps", NULL, "backward passes of a step"),
+    WEFT_KEY_PART(WEFT_KEY_INT32, "reduce_every", NULL,
+                  "micro-steps from one reduction to the next: 1, or all of the step"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "predicted", &predicted_table, "figures"),
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "as_run", &run_table,
                      "figures under FSDP2; null: not known, because FSDP2 cannot follow the plan"),
@@ -260,6 +262,7 @@ void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
     weft_json_put_string(&writer, "plan", weft_hash_show(weft_plan_hash(fsdp2->plan), hash));
     weft_json_put_integer(&writer, "ranks", fsdp2->plan->problem->ranks);
     weft_json_put_integer(&writer, "micro_steps", fsdp2->plan->problem->period.n_micro);
+    weft_json_put_integer(&writer, "reduce_every", fsdp2->plan->problem->period.group);
     write_predicted(fsdp2->plan, &writer);
     write_run(fsdp2->run, &writer);
     weft_json_put_string(&writer, "param_dtype",

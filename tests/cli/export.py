@@ -45,11 +45,19 @@ def edit(weft, change):
 
 
 @case
+def micro_steps_say_when_gradients_are_reduced(weft):
+    for reduce, every in (("step", 2), ("micro_step", 1)):
+        plan(weft, config(train__grad_accum=2, train__reduce=reduce), "--for", "fsdp2", "--planner", "fsdp2")
+        said = export(weft)
+        assert (said["micro_steps"], said["reduce_every"]) == (2, every), said
+
+
+@case
 def fsdp2_s_rule_is_written_as_lists(weft):
     """Root units (wte, head) stay gathered. Head is gathered first, in the root's list."""
     plan(weft, config(), "--planner", "fsdp2")
     said = export(weft)
-    assert said["not_expressed"] == [] and said["ranks"] == 2 and said["micro_steps"] == 1
+    assert said["not_expressed"] == [] and said["ranks"] == 2 and said["micro_steps"] == said["reduce_every"] == 1
     assert said["root"] == {"reshard_after_forward": False, "forward": ["head"], "backward": [""]}
     assert lists(said) == {
         "wte": (["h.0"], ["wte"]),

@@ -1,0 +1,142 @@
+"""One of two ranks: loops.py RANK FILE. Trains with accumulated gradients, by FSDP2 and by plans, and writes findings as JSON."""
+import hashlib
+import json
+import os
+import sys
+import warnings
+
+import models
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+import weft
+from weft import measures
+
+MICRO_STEPS, STEPS = 3, 3
+BF16 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+
+
+def batch(step, micro, width=64):
+    generator = torch.Generator().manual_seed(10 * step + micro + 100 * dist.get_rank())
+    tokens = torch.randint(0, 64, (8, width + 1), generator=generator)
+    return tokens[:, :-1], tokens[:, 1:]
+
+
+def loss_of(outputs, targets):
+    return torch.nn.functional.cross_entropy(outputs.flatten(0, 1).float(), targets.flatten())
+
+
+def wrap_plainly(model, policy):
+    options = {} if policy is None else {"mp_policy": policy}
+    for module in (model.wte, *model.b, model.head, model):
+        fully_shard(module, **options)
+    return model
+
+
+def train(model, run_step):
+    """Returns losses, a hash of parameters, and the record of the last step."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for step in range(STEPS):
+        with weft.record(model, optimizer, memory=True) if step == STEPS - 1 else warnings.catch_warnings() as seen:
+            run_step(model, step, losses)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+    digest = hashlib.sha256()
+    for name, parameter in sorted(model.named_parameters()):
+        digest.update(name.encode() + parameter.full_tensor().detach().contiguous().view(torch.uint8).numpy().tobytes())
+    return {"losses": losses, "parameters": digest.hexdigest()}, seen
+
+
+def run_micro_step(model, step, micro, losses):
+    inputs, targets = batch(step, micro)
+    loss = loss_of(model(inputs), targets) / MICRO_STEPS
+    loss.backward()
+    losses.append(loss.item().hex())
+
+
+def accumulate(cadence, policy=None, width=96):
+    """Trains by FSDP2's default with the usual calls, by the same calls under a plan, and by plan.step."""
+    plan = weft.plan(models.make_model(width=width), batch(0, 0), loss_of, mp_policy=policy, micro_steps=MICRO_STEPS,
+                     cadence=cadence)
+
+    def by_calls(model, step, losses):
+        for micro in range(MICRO_STEPS):
+            model.set_requires_gradient_sync(cadence == "micro_step" or micro + 1 == MICRO_STEPS)
+            run_micro_step(model, step, micro, losses)
+
+    def by_context(model, step, losses):
+        with plan.step(model):
+            for micro in range(MICRO_STEPS):
+                run_micro_step(model, step, micro, losses)
+    options = {} if policy is None else {"mp_policy": policy}
+    default, _ = train(wrap_plainly(models.make_model(width=width), policy), by_calls)
+    calls, _ = train(plan.apply(models.make_model(width=width), **options), by_calls)
+    own, seen = train(plan.apply(models.make_model(width=width), **options), by_context)
+    return {"default": default, "calls": calls, "own": own, "differences": seen.compare(plan), "text": str(plan),
+            "peaks": [seen.peak_bytes, plan.said["predicted"]["peak_bytes"]],
+            "slot": plan.said["predicted"]["peak_slot"],
+            "reduces": sum(event.startswith("reduce") for event in seen.order)}
+
+
+def refusal(act):
+    """Returns the error of an act, or the warnings of one without an error."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            act()
+        except weft.WeftError as error:
+            return str(error)
+    return [str(each.message) for each in told]
+
+
+def misuse():
+    """Returns what loops are told that do not follow their plan."""
+    plan = weft.plan(models.make_model(), batch(0, 0), loss_of, micro_steps=2)
+    model = plan.apply(models.make_model())
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def run(count, update=True):
+        for micro in range(count):
+            inputs, targets = batch(0, micro)
+            loss_of(model(inputs), targets).backward()
+        if update:
+            optimizer.step()
+        optimizer.zero_grad()
+
+    def run_within(count):
+        with plan.step(model):
+            run(count, update=False)
+        optimizer.step()
+
+    def nest():
+        with plan.step(model), plan.step(model):
+            pass
+
+    def plan_with(**options):
+        return refusal(lambda: weft.plan(models.make_model(), batch(0, 0), loss_of, **options))
+    found = {"few": refusal(lambda: run_within(1)), "again": refusal(lambda: plan.reset(model)),
+             "many": refusal(lambda: run_within(3)), "after": refusal(lambda: plan.reset(model)),
+             "nested": refusal(nest), "right": refusal(lambda: run_within(2))}
+    found["skipped"] = refusal(lambda: (run(1, update=False), run_within(2)))
+    found["other"], found["twice"] = refusal(lambda: run(1)), refusal(lambda: run(1))
+    found.update(none=plan_with(micro_steps=0), cadence=plan_with(micro_steps=2, cadence="daily"))
+    return found
+
+
+def main(rank, file):
+    torch.set_num_threads(1)
+    measures.REPEATS = 1
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=int(rank), world_size=2)
+    result = {f"{cadence} {name}": accumulate(cadence, policy)
+              for cadence in ("step", "micro_step") for name, policy in (("f32", None), ("bf16", BF16))}
+    result["misuse"] = misuse()
+    if rank == "0":
+        print(json.dumps(result), flush=True)
+    os._exit(0)  # threads of PyTorch abort some interpreters that end under load
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -22,12 +22,19 @@ static const struct weft_field custom_keys[] = {
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
     {"freed", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_FREED), "\"0B\"", 0, WEFT_LARGE, NULL, NULL,
      "bytes of saved that backward has freed when it holds most; only for FSDP2"},
+    {"kept", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_KEPT), "null", 0, WEFT_LARGE, NULL, NULL,
+     "saved activations of a layer that recomputes, besides its input"},
+    {"restored", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_RESTORED), "null", 0, WEFT_LARGE, NULL,
+     NULL,
+     "bytes that backward of a layer that recomputes holds more; left out: saved without kept"},
     {"frees_input", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_FREES_INPUT), "null", 0, 0, NULL, NULL,
      "no backward reads its input, so the input is free after its forward"},
     {"reads_output", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_READS_OUTPUT), "false", 0, 0, NULL,
      NULL, "backward reads its output, as a ReLU's does; otherwise only the next layer's may"},
     {"table", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_TABLE), "false", 0, 0, NULL, NULL,
      "backward reads none of its parameters, as an embedding's does not"},
+    {"checkpoints", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_CHECKPOINTS), "null", 0, 0, NULL, NULL,
+     "backward may run its forward again (plan.recompute)"},
     WEFT_ROW_TIE,
 };
 
@@ -57,6 +64,19 @@ static enum weft_status custom_shape(const struct weft_layer *layer, double resi
     return WEFT_OK;
 }
 
+/* Recomputation repeats the whole forward. */
+static void set_split(struct weft_subject *subject, struct weft_layer_work *work)
+{
+    struct weft_sizes *sizes = &subject->sizes;
+    const int64_t samples = subject->batch->samples;
+    int64_t kept = weft_times(sizes, samples, integer_of(subject->layer, WEFT_CUSTOM_KEPT));
+    int64_t restored = weft_times(sizes, samples, integer_of(subject->layer, WEFT_CUSTOM_RESTORED));
+    if (kept > work->saved_bytes) kept = work->saved_bytes;
+    if (restored == 0) restored = work->saved_bytes - kept;
+    work->splits[WEFT_RECOMPUTE_WHOLE] =
+        (struct weft_layer_split){true, kept, restored, work->forward_flops};
+}
+
 static enum weft_status custom_needs(struct weft_subject *subject, struct weft_layer_work *work,
                                      struct weft_error *err)
 {
@@ -75,6 +95,7 @@ static enum weft_status custom_needs(struct weft_subject *subject, struct weft_l
     work->backward_reads_output = layer->keys[WEFT_CUSTOM_READS_OUTPUT].flag;
     work->forward_flops = (double)samples * layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number;
     work->backward_flops = (double)samples * layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number;
+    if (layer->keys[WEFT_CUSTOM_CHECKPOINTS].flag) set_split(subject, work);
     subject->gradients = (double)integer_of(layer, WEFT_CUSTOM_PARAMETERS);
     subject->weights = subject->gradients + (double)integer_of(layer, WEFT_CUSTOM_FROZEN);
     return WEFT_OK;

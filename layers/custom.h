@@ -12,9 +12,12 @@ enum {
     WEFT_CUSTOM_SAVED,
     WEFT_CUSTOM_TEMPORARY,
     WEFT_CUSTOM_FREED,
+    WEFT_CUSTOM_KEPT,
+    WEFT_CUSTOM_RESTORED,
     WEFT_CUSTOM_FREES_INPUT,  /* flag */
     WEFT_CUSTOM_READS_OUTPUT, /* flag */
-    WEFT_CUSTOM_TABLE         /* flag */
+    WEFT_CUSTOM_TABLE,        /* flag */
+    WEFT_CUSTOM_CHECKPOINTS   /* flag */
 };
 
 #endif

@@ -169,7 +169,7 @@ enum weft_status weft_estimate_stage_ways(struct weft_session *session, struct w
     struct weft_error refusal = {0};
     config->plan.policies = all_policies(config);
     config->plan.offload = (struct weft_offload_spec){0};
-    if (weft_config_target(config)->has_tiers) WEFT_TRY(open_levels(config, err));
+    if (weft_config_target(config)->recomputes) WEFT_TRY(open_levels(config, err));
     weft_text_init(&missing);
     enum weft_status status = weft_session_stage_for_memory(session, &missing, &refusal);
     if (status == WEFT_E_DATA) {

@@ -36,11 +36,10 @@ static bool is_offered(const struct weft_config *config, const struct relief *re
     const bool splits = train->asked.micro_batch > 1 && config->kept.micro_batch == 0 &&
                         train->precision.reduce == WEFT_F32 &&
                         train->micro_batch * train->grad_accum <= WEFT_MOST_MICRO_STEPS;
-    const bool recomputes = config->recomputes == NULL && weft_config_target(config)->has_tiers;
+    const bool recomputes = config->recomputes == NULL && weft_config_target(config)->recomputes;
     const bool fetches = config->cluster.host.given && !weft_config_moves_parameters(config) &&
                          train->precision.compute != WEFT_F32 &&
-                         train->optimizer.type != WEFT_LAMB &&
-                         weft_config_target(config)->has_tiers;
+                         train->optimizer.type != WEFT_LAMB && weft_config_target(config)->offloads;
     return (relief->levels == 0 || recomputes) && (!relief->one_sample || splits) &&
            (!relief->fetches || fetches);
 }

@@ -6,7 +6,6 @@
 #include "library/session.h"
 #include "scheduler/planners/table.h"
 #include "spec/config_recompute.h"
-#include "spec/target.h"
 
 bool weft_session_may_recompute(const struct weft_session *session)
 {
@@ -102,8 +101,6 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     struct weft_variant variants[WEFT_MOST_VARIANTS];
     const enum weft_status status = weft_session_plan_levels(session, planner, &refusal);
     if (status == WEFT_OK) return WEFT_OK;
-    if (status == WEFT_E_INFEASIBLE && !weft_config_target(session->config)->has_tiers)
-        return refuse_limit(&refusal, "plans for FSDP2 recompute nothing by themselves.", err);
     if (status != WEFT_E_INFEASIBLE || strcmp(name, "ilp") != 0 ||
         !weft_session_may_recompute(session)) {
         *err = refusal;

@@ -26,6 +26,7 @@ static int possible_levels(const struct weft_config *config, int32_t l)
 {
     const struct weft_batch batch = weft_config_batch(config);
     const struct weft_layer *layer = &config->model->layers[l];
+    const struct weft_target *target = weft_config_target(config);
     struct weft_layer_work work;
     struct weft_error ignored = {0};
     int levels = 0;
@@ -33,7 +34,9 @@ static int possible_levels(const struct weft_config *config, int32_t l)
     if (l + 1 == config->model->n_layers || weft_layer_work(layer, &batch, &work, &ignored) != 0)
         return 0;
     for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)
-        if (work.splits[level].possible && work.backward_reads_input) levels |= 1 << level;
+        if (work.splits[level].possible && work.backward_reads_input &&
+            (level == WEFT_RECOMPUTE_WHOLE ? target->recomputes : target->recomputes_parts))
+            levels |= 1 << level;
     return levels;
 }
 
@@ -86,7 +89,7 @@ static void take_list(struct weft_config *config, uint8_t *levels, struct weft_f
 bool weft_config_recomputes_if_needed(const struct weft_config *config)
 {
     const char *text = config->plan.recompute;
-    return (text == NULL || strcmp(text, if_needed) == 0) && weft_config_target(config)->has_tiers;
+    return (text == NULL || strcmp(text, if_needed) == 0) && weft_config_target(config)->recomputes;
 }
 
 void weft_config_restorable(const struct weft_config *config, uint8_t *levels)

@@ -25,10 +25,15 @@ static const char *const activation_homes[] = {"device", "host", NULL};
 const char *const weft_target_names[] = {"weft", "fsdp2", "fsdp2-default", NULL};
 
 const struct weft_target weft_targets[] = {
-    [WEFT_FOR_WEFT] = {.name = "weft", .title = "Weft", .has_tiers = true},
+    [WEFT_FOR_WEFT] = {.name = "weft",
+                       .title = "Weft",
+                       .offloads = true,
+                       .recomputes = true,
+                       .recomputes_parts = true},
     [WEFT_FOR_FSDP2] = {.name = "fsdp2",
                         .title = "PyTorch's FSDP2",
                         .is_foreign = true,
+                        .recomputes = true,
                         .policies = "sdp,fsdp",
                         .whole_layers = true,
                         .updates_first = true,
@@ -40,6 +45,7 @@ const struct weft_target weft_targets[] = {
     [WEFT_FOR_FSDP2_DEFAULT] = {.name = "fsdp2-default",
                                 .title = "PyTorch's FSDP2 with its own gathers",
                                 .is_foreign = true,
+                                .recomputes = true,
                                 .policies = "sdp,fsdp",
                                 .whole_layers = true,
                                 .updates_first = true,
@@ -232,18 +238,18 @@ static void check_target(const struct weft_config *config, const char *source,
 {
     const struct weft_target *target = weft_config_target(config);
     const char *recompute = config->plan.recompute;
-    if (target->has_tiers) return;
-    if (weft_config_moves_state(config) || weft_config_moves_activations(config) ||
-        weft_config_moves_parameters(config))
+    if (!target->offloads &&
+        (weft_config_moves_state(config) || weft_config_moves_activations(config) ||
+         weft_config_moves_parameters(config)))
         weft_findings_add(findings, source, "$.plan.for",
                           "is \"%s\", and plans for %s offload nothing: set plan.offload to "
                           "{\"state\": [\"device\"], \"activations\": [\"device\"]}",
                           target->name, target->title);
-    if (recompute != NULL && strcmp(recompute, "if-needed") != 0 &&
-        strcmp(recompute, weft_recompute_names[WEFT_RECOMPUTE_NONE]) != 0)
+    if (!target->recomputes_parts && recompute != NULL &&
+        strcmp(recompute, weft_recompute_names[WEFT_RECOMPUTE_SELECTIVE]) == 0)
         weft_findings_add(findings, source, "$.plan.for",
-                          "is \"%s\", and plans for %s recompute nothing by themselves: leave "
-                          "plan.recompute out",
+                          "is \"%s\", and plans for %s recompute whole layers: set plan.recompute "
+                          "to \"auto\" or \"whole\"",
                           target->name, target->title);
 }
 

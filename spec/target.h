@@ -9,14 +9,16 @@
 enum weft_target_id { WEFT_FOR_WEFT, WEFT_FOR_FSDP2, WEFT_FOR_FSDP2_DEFAULT, WEFT_TARGET_COUNT };
 
 struct weft_target {
-    const char *name;     /* plan.for: "weft", "fsdp2", ... */
-    const char *title;    /* in messages */
-    bool is_foreign;      /* Weft's executor does not run its plans, and they have no program */
-    const char *policies; /* that it has, like plan.policies; NULL: all */
-    bool has_tiers;       /* state and saved activations may be offloaded, and be recomputed */
-    bool whole_layers;    /* a unit is a whole layer, or layers that share a tensor, in one block */
-    bool updates_first;   /* all updates come before the first gather of a step */
-    bool regathers;       /* sdp releases after each backward and gathers in each forward */
+    const char *name;      /* plan.for: "weft", "fsdp2", ... */
+    const char *title;     /* in messages */
+    bool is_foreign;       /* Weft's executor does not run its plans, and they have no program */
+    const char *policies;  /* that it has, like plan.policies; NULL: all */
+    bool offloads;         /* state and saved activations may be offloaded */
+    bool recomputes;       /* whole layers may be recomputed */
+    bool recomputes_parts; /* and selected parts of them */
+    bool whole_layers;  /* a unit is a whole layer, or layers that share a tensor, in one block */
+    bool updates_first; /* all updates come before the first gather of a step */
+    bool regathers;     /* sdp releases after each backward and gathers in each forward */
     bool in_order; /* a slot begins with the reductions of gradients that the slot before it made,
                       then its own gathers, then gathers for later slots */
     bool flat_buffers; /* memory as FSDP2 holds it: memory_model/weigh_flat.c */

@@ -81,7 +81,7 @@ static enum weft_status read_offer(struct rent *rent, const char *name, struct w
         offer->ranks = config->cluster.ranks;
         offer->samples = weft_config_samples(config);
         offer->tokens = config->train.seq_len;
-        offer->recomputes = config->recomputes == NULL && weft_config_target(config)->has_tiers &&
+        offer->recomputes = config->recomputes == NULL && weft_config_target(config)->recomputes &&
                             weft_config_recomputes_if_needed(config);
         if (offer->samples > rent->samples) rent->samples = offer->samples;
     }

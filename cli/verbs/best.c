@@ -109,7 +109,7 @@ static enum weft_status find_levels(struct choice *choice, int *out, struct weft
     uint8_t *levels = weft_pool_array(&choice->pool, n, sizeof *levels);
     if (levels == NULL) return weft_fail_memory(err, "levels of recomputation");
     *out = 1 << WEFT_RECOMPUTE_NONE;
-    if (!weft_config_target(config)->has_tiers) return WEFT_OK;
+    if (!weft_config_target(config)->recomputes) return WEFT_OK;
     weft_config_restorable(config, levels);
     for (size_t l = 0; l < n; l++)
         *out |= levels[l];

@@ -1,4 +1,4 @@
-"""One of two ranks: loops.py RANK FILE. Trains with accumulated gradients, by FSDP2 and by plans, and writes findings as JSON."""
+"""One of two ranks: loops.py RANK FILE [PART...]. Trains with accumulated gradients, by FSDP2 and by plans, and writes findings as JSON."""
 import hashlib
 import json
 import os
@@ -81,6 +81,50 @@ def accumulate(cadence, policy=None, width=96):
             "reduces": sum(event.startswith("reduce") for event in seen.order)}
 
 
+class Attention(torch.nn.Module):
+    """A block with dropout and heads: its recomputation must restore random numbers."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.qkv = torch.nn.LayerNorm(width), torch.nn.Linear(width, 3 * width)
+        self.out, self.drop = torch.nn.Linear(width, width), torch.nn.Dropout(0.1)
+
+    def forward(self, x, scale=1.0):
+        q, k, v = (each.unflatten(-1, (4, -1)).transpose(1, 2) for each in self.qkv(self.norm(x)).chunk(3, -1))
+        y = torch.softmax(q @ k.transpose(-1, -2) * scale, -1) @ v
+        return x + self.drop(self.out(y.transpose(1, 2).flatten(2)))
+
+
+def make_attentive(width):
+    """The tests' model with blocks of attention between its own."""
+    model = models.make_model(width=width)
+    model.b = torch.nn.ModuleList([each for block in model.b for each in (Attention(width), block)])
+    return model
+
+
+def recompute(make, policy=None, width=96):
+    """Trains by FSDP2's default without checkpoints, and by plans at limits that need more and more of them."""
+    options = {} if policy is None else {"mp_policy": policy}
+
+    def run_step(model, step, losses):
+        torch.manual_seed(step)
+        run_micro_step(model, step, 0, losses)
+    measured = weft.measure(make(width), batch(0, 0), loss_of, mp_policy=policy, recompute=True)
+    default, _ = train(wrap_plainly(make(width), policy), run_step)
+    free, least = (weft.plan(measured, None, None, mp_policy=policy, recompute=how) for how in ("none", "whole"))
+    peaks = [plan.said["predicted"]["peak_bytes"] for plan in (free, least)]
+    found = {"default": default, "plans": []}
+    for limit, how in ((peaks[1], "if-needed"), (sum(peaks) // 2, "auto"), (None, "if-needed")):
+        plan = weft.plan(measured, None, None, mp_policy=policy, recompute=how,
+                         memory_limit=limit and f"{limit}B")
+        own, seen = train(plan.apply(make(width), **options), run_step)
+        found["plans"].append({"own": own, "differences": seen.compare(plan), "limit": limit, "text": str(plan),
+                               "peaks": [seen.peak_bytes, plan.said["predicted"]["peak_bytes"]],
+                               "slot": plan.said["predicted"]["peak_slot"],
+                               "checkpoints": [name for unit in plan.units for name in unit["checkpoint"]]})
+    return found
+
+
 def refusal(act):
     """Returns the error of an act, or the warnings of one without an error."""
     with warnings.catch_warnings(record=True) as told:
@@ -126,13 +170,20 @@ def misuse():
     return found
 
 
-def main(rank, file):
+PARTS = {
+    "accumulate": lambda: {f"{cadence} {name}": accumulate(cadence, policy) for cadence in ("step", "micro_step")
+                           for name, policy in (("f32", None), ("bf16", BF16))},
+    "recompute": lambda: {"plain": recompute(lambda width: models.make_model(width=width)),
+                          "attentive": recompute(make_attentive, BF16)},
+    "misuse": misuse,
+}
+
+
+def main(rank, file, *parts):
     torch.set_num_threads(1)
     measures.REPEATS = 1
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=int(rank), world_size=2)
-    result = {f"{cadence} {name}": accumulate(cadence, policy)
-              for cadence in ("step", "micro_step") for name, policy in (("f32", None), ("bf16", BF16))}
-    result["misuse"] = misuse()
+    result = {name: PARTS[name]() for name in parts or PARTS}
     if rank == "0":
         print(json.dumps(result), flush=True)
     os._exit(0)  # threads of PyTorch abort some interpreters that end under load

@@ -7,24 +7,41 @@ from starts import run_ranks, run_tests
 class Loops(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.seen = run_ranks("loops.py")
+        cls.seen = run_ranks("loops.py", timeout=840)
 
     def test_accumulated_gradients_are_planned(self):
         """Bits are those of FSDP2's default with the same calls. Reductions are in each micro-step, or in the last one."""
         for cadence, reduces in (("step", 5), ("micro_step", 15)):
             for dtype in ("f32", "bf16"):
-                found = self.seen[f"{cadence} {dtype}"]
+                found = self.seen["accumulate"][f"{cadence} {dtype}"]
                 self.assertEqual(found["own"], found["default"], (cadence, dtype))
                 self.assertEqual(found["calls"], found["default"], (cadence, dtype))
                 self.assertEqual((found["differences"], found["reduces"]), ([], reduces), (cadence, dtype))
                 measured, planned = found["peaks"]
                 # Threads of gloo hold buffers for a moment longer in some runs.
                 self.assertTrue(0.95 * planned <= measured <= 1.05 * planned, (cadence, dtype, found["peaks"]))
-        self.assertNotEqual(self.seen["step f32"]["own"], self.seen["micro_step f32"]["own"])
+        seen = self.seen["accumulate"]
+        self.assertNotEqual(seen["step f32"]["own"], seen["micro_step f32"]["own"])
         # Gradients between micro-steps are full, and in the dtype of reductions.
         for dtype in ("f32", "bf16"):
-            self.assertGreater(self.seen[f"step {dtype}"]["peaks"][1], 1.05 * self.seen[f"micro_step {dtype}"]["peaks"][1])
-        self.assertIn("3 micro-steps a step, gradients reduced in the last", self.seen["step f32"]["text"])
+            self.assertGreater(seen[f"step {dtype}"]["peaks"][1], 1.05 * seen[f"micro_step {dtype}"]["peaks"][1])
+        self.assertIn("3 micro-steps a step, gradients reduced in the last", seen["step f32"]["text"])
+
+    def test_checkpoints_are_planned(self):
+        """The less memory, the more blocks recompute. Bits are those of FSDP2's default without checkpoints."""
+        for name, blocks in (("plain", 3), ("attentive", 6)):
+            found = self.seen["recompute"][name]
+            counts = []
+            for plan in found["plans"]:
+                self.assertEqual(plan["own"], found["default"], name)
+                self.assertEqual(plan["differences"], [], name)
+                measured, planned = plan["peaks"]
+                self.assertTrue(plan["limit"] is None or planned <= plan["limit"], name)
+                # Threads of gloo hold buffers for a moment longer in some runs.
+                self.assertTrue(0.95 * planned <= measured <= 1.05 * planned, (name, plan["peaks"]))
+                counts.append(len(plan["checkpoints"]))
+                self.assertEqual("recomputed" in plan["text"], counts[-1] > 0, name)
+            self.assertTrue(blocks >= counts[0] > counts[1] > counts[2] == 0, (name, counts))
 
     def test_a_loop_that_does_not_follow_the_plan_is_told(self):
         told = self.seen["misuse"]

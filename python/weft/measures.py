@@ -1,4 +1,5 @@
 """Measures a model: its layers in forward order, their bytes and times, and collectives by size."""
+import functools
 import statistics
 import time
 from contextlib import ExitStack, contextmanager
@@ -38,8 +39,10 @@ class Layer:
     output: int = 0
     temporary: int = 0
     freed: int = 0  # of saved, when backward holds most
+    rise: int = 0  # bytes that backward holds at most, without gradients and what is there at its begin
     forward_ns: int = 0
     backward_ns: int = 0
+    again: "Layer" = None  # the same with an activation checkpoint, if it may have one
 
     @property
     def name(self):
@@ -345,6 +348,7 @@ def measure_bytes(passes, layers):
         made = sum(parameter.nbytes for parameter in layer.list_parameters() if parameter.requires_grad)
         made += layers[number - 1].output if number > 0 else 0
         rise = rises.get(("backward", number), made) - made
+        layer.rise = rise
         layer.temporary = max(0, rise, rises["forward", number] - layer.saved - layer.output)
         layer.freed = min(layer.saved, layer.temporary - rise)
     for reader in range(1, len(layers)):
@@ -467,11 +471,47 @@ def measure_layers(passes, layers, device):
         measure_times(passes, layers, device)
 
 
-def measure(model, example, loss, layers=None, mesh=None, mp_policy=None):
+def checkpoint_forward(module):
+    """Puts an activation checkpoint around a module's forward, within hooks of the module."""
+    from torch.utils.checkpoint import checkpoint
+    module.forward = functools.partial(checkpoint, module.forward, use_reentrant=False)
+
+
+@contextmanager
+def checkpoint_layers(layers):
+    """Holds checkpoints in layers that may have one: of one module, that backward reads, and not the last."""
+    kept = []
+    try:
+        for layer in layers[:-1]:
+            if len(layer.modules) == 1 and layer.reads_in_backward and layer.saved > 0 and not layer.frees_input:
+                kept.append((layer, layer.modules[0].__dict__.get("forward")))
+                checkpoint_forward(layer.modules[0])
+        yield [layer for layer, _ in kept]
+    finally:
+        for layer, forward in kept:
+            del layer.modules[0].forward
+            if forward is not None:
+                layer.modules[0].forward = forward
+
+
+def measure_again(passes, layers, device):
+    """Fills `again`: figures with activation checkpoints."""
+    twins = [Layer(layer.names, layer.modules) for layer in layers]
+    with checkpoint_layers(layers) as found:
+        measure_bytes(passes, twins)
+        if device.type != "meta":
+            measure_times(passes, twins, device)
+    for layer, twin in zip(layers, twins):
+        if layer in found and twin.saved < layer.saved:
+            layer.again = twin
+
+
+def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recompute=False):
     """Measures a model that is not wrapped yet, on all ranks at once.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). A model on the meta device
-    has flops and bytes, and no times. Layers run in the dtypes of mp_policy.
+    has flops and bytes, and no times. Layers run in the dtypes of mp_policy. With `recompute` they also run with activation
+    checkpoints, which plans may then have.
     """
     import torch.distributed as dist
     check_mesh(mesh)
@@ -487,6 +527,9 @@ def measure(model, example, loss, layers=None, mesh=None, mp_policy=None):
     measured = Measured(kept, 1, on_meta=device.type == "meta", device=device.type)
     with keep_state(model, device), cast_parameters(model, mp_policy):
         measure_layers(Passes(model, example, loss, found, mp_policy), kept, device)
+    if recompute:
+        with keep_state(model, device), cast_parameters(model, mp_policy):
+            measure_again(Passes(model, example, loss, found, mp_policy), kept, device)
     if dist.is_available() and dist.is_initialized():
         group = mesh.get_group() if mesh is not None else None
         measured.ranks = dist.get_world_size(group)

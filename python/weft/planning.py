@@ -48,8 +48,24 @@ def check_steps(micro_steps, cadence):
                         "micro_step (reduced in each), or auto (the faster one)")
 
 
+def describe_checkpoint(layer):
+    """Returns the keys of a layer that may recompute."""
+    if layer.again is None:
+        return {}
+    more = max(1, layer.again.rise - layer.temporary)
+    return {"checkpoints": True, "kept": f"{layer.again.saved}B", "restored": f"{more}B"}
+
+
+def describe_times(layer):
+    times = {"name": layer.name, "forward_ns": layer.forward_ns, "backward_ns": layer.backward_ns}
+    if layer.again is not None:
+        times["whole"] = {"forward_ns": layer.again.forward_ns, "backward_ns": layer.again.backward_ns}
+    return times
+
+
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
-                planner=None, reduce="f32", optimizer=None, micro_steps=1, cadence="step"):
+                planner=None, reduce="f32", optimizer=None, micro_steps=1, cadence="step",
+                recompute="none"):
     """Returns config and profile; None for a profile without measured times."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
@@ -75,21 +91,21 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                        "temporary": f"{layer.temporary}B", "freed": f"{layer.freed}B", "frees_input": layer.frees_input,
                        "reads_output": layer.reads_output, "frozen": layer.frozen and layer.whole > 0,
                        "table": layer.whole > 0 and not layer.reads_in_backward,
+                       **describe_checkpoint(layer),
                        **({} if layer.tie is None else {"tie": measured.layers[layer.tie].name})})
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
               "train": {"micro_batch": 1, "grad_accum": micro_steps, "reduce": cadence, "seq_len": 1, "steps": 1,
                         "clip_norm": 1.0,
                         "optimizer": {"type": "adamw", "loop": find_loop(measured, timed, optimizer)},
                         "precision": {"compute": precision or ("f32" if timed else "bf16"), "reduce": reduce}},
-              "plan": {"for": "fsdp2", "planner": planner or "ilp"}}
+              "plan": {"for": "fsdp2", "planner": planner or "ilp", "recompute": recompute}}
     if not timed:
         return config, None
     def curve(of, name):
         return {name: list(of[0]), "ns": list(of[1])}
     profile = {"format": "weft-profile", "version": 1, "source": "measured", "machine": "PyTorch",
                "ranks": measured.ranks, "update": curve(measured.update, "elements"),
-               "layers": [{"name": layer.name, "forward_ns": layer.forward_ns, "backward_ns": layer.backward_ns}
-                          for layer in measured.layers],
+               "layers": [describe_times(layer) for layer in measured.layers],
                "norm": {"elements": [1], "ns": [0]}, "agree_ns": measured.agree_ns, "base_bytes": measured.buffers,
                "collectives": {kind: curve(found, "bytes") for kind, found in measured.collectives.items()}}
     return config, profile
@@ -117,7 +133,8 @@ def find_policy(policy, precision):
 
 
 def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
-         planner=None, mp_policy=None, optimizer=None, micro_steps=1, cadence="step"):
+         planner=None, mp_policy=None, optimizer=None, micro_steps=1, cadence="step",
+         recompute="none"):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
@@ -126,25 +143,29 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     reductions and activations. `planner` is one of Weft's, ilp unless given. `optimizer` is how AdamW updates: "foreach",
     "fused" or "for-loop"; unless given PyTorch's default for the device. A step has `micro_steps` backward passes.
     `cadence` says if their gradients are reduced once a "step", in each "micro_step", or "auto": the faster way.
+    `recompute` says which layers may have an activation checkpoint: "none", "if-needed" (some, if nothing fits without),
+    "auto" (as the planner finds best), "whole" (all that can), or names of modules with commas between them.
     """
     check_steps(micro_steps, cadence)
     if mp_policy is None and precision is None and cluster is not None:
         precision = "bf16"
     mp_policy, precision, reduce = find_policy(mp_policy, precision)
-    measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh, mp_policy)
+    measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh, mp_policy,
+                                                                             recompute != "none")
     text = ""
     if is_first():
         try:
             # FSDP2's own rule has no limit to keep to, and its bound is not shown: no work is spent on one.
             said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner, reduce,
-                                            optimizer, micro_steps, cadence), ("--work-limit", "20G"))
+                                            optimizer, micro_steps, cadence, recompute), ("--work-limit", "20G"))
             chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
             rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer,
                                             micro_steps, chosen), ("--work-limit", "1M"), force=True)
             said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
             modules = {layer.name: layer.names for layer in measured.layers}
             for unit in said["units"]:
-                unit["modules"] = [name for layer in unit["modules"] for name in modules[layer]]
+                for key in ("modules", "checkpoint"):
+                    unit[key] = [name for layer in unit[key] for name in modules[layer]]
             text = json.dumps({"said": said, "rule": rule["predicted"]})
         except WeftError as error:
             text = json.dumps({"error": str(error)})

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from .checks import check_mesh, check_options, check_parameters, choose_policy, make_shell
 from .guards import Guard, find_guard
+from .measures import checkpoint_forward
 from .program import WeftError
 from .ranks import gather_numbers
 
@@ -89,6 +90,7 @@ class Plan:
             words = [unit["policy"]] if unit["replicate"] or unit["policy"] == "fsdp" else ["kept gathered"]
             if unit["reshard_after_forward"] and not unit["unshard_in_backward"]:
                 words = ["not gathered in backward"]
+            words += ["recomputed"] if unit.get("checkpoint") else []
             words += ["reduced at the end"] if unit["finalize"] == "end" else []
             for key in ("forward", "backward"):
                 ahead = [name for name in unit[key] if name != unit["name"]]
@@ -191,6 +193,9 @@ class Plan:
         from torch.distributed.fsdp import fully_shard
         groups = self.find_modules(model)
         heads = {"": model, **{name: modules[0] for name, modules in groups.items()}}
+        for unit in self.units:
+            for name in unit.get("checkpoint", ()):
+                checkpoint_forward(groups[unit["name"]][unit["modules"].index(name)])
         for unit in self.units:
             modules = groups[unit["name"]]
             modules = modules if len(modules) > 1 else modules[0]

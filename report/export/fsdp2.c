@@ -104,7 +104,8 @@ static enum weft_status find_modules(struct maker *maker, int32_t u, struct weft
         return weft_fail(maker->err, WEFT_E_DATA, "%s: unit %.80s has layers that there are not",
                          maker->source, unit->name);
     unit->layers = weft_pool_array(&maker->out->pool, n, sizeof *unit->layers);
-    if (!unit->layers) return weft_fail_memory(maker->err, "an export");
+    unit->checkpoints = weft_pool_array(&maker->out->pool, n, sizeof *unit->checkpoints);
+    if (!unit->layers || !unit->checkpoints) return weft_fail_memory(maker->err, "an export");
     for (int32_t l = of->first; l <= of->last && of->n_tied == 0; l++)
         unit->layers[unit->n_layers++] = l;
     for (int32_t i = 0; i < of->n_tied; i++)
@@ -180,6 +181,20 @@ static enum weft_status make_units(struct maker *maker)
             WEFT_TRY(add_sentence(maker, "FSDP2 keeps the state of %s on the device.", unit->name));
     }
     return WEFT_OK;
+}
+
+/* Lists the layers that recompute: a checkpoint of PyTorch is around each. */
+static void find_checkpoints(struct maker *maker)
+{
+    for (int32_t d = maker->out->n_units; d < maker->problem->n_decisions; d++) {
+        const int32_t layer = maker->problem->decisions[d].layer;
+        if (weft_plan_chosen(maker->plan, d)->recompute == WEFT_RECOMPUTE_NONE) continue;
+        for (int32_t u = 0; u < maker->out->n_units; u++) {
+            struct weft_fsdp2_unit *unit = &maker->out->units[u];
+            for (int32_t i = 0; i < unit->n_layers; i++)
+                if (unit->layers[i] == layer) unit->checkpoints[unit->n_checkpoints++] = layer;
+        }
+    }
 }
 
 static bool is_of_step(const struct weft_slot *slot)
@@ -405,7 +420,8 @@ static enum weft_status check_step(struct maker *maker)
     const int32_t n_networks = weft_problem_agree_lane(maker->problem);
     for (int32_t d = maker->out->n_units; d < maker->problem->n_decisions; d++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(maker->plan, d);
-        if (chosen->home != WEFT_HOME_DEVICE || chosen->recompute != WEFT_RECOMPUTE_NONE)
+        if (chosen->home != WEFT_HOME_DEVICE || (chosen->recompute != WEFT_RECOMPUTE_NONE &&
+                                                 !weft_problem_target(maker->problem)->is_foreign))
             WEFT_TRY(add_sentence(maker, "FSDP2 keeps the saved activations of %s.",
                                   maker->problem->decisions[d].name));
     }
@@ -469,6 +485,7 @@ static enum weft_status make_all(struct maker *maker)
 {
     WEFT_TRY(find_layers(maker));
     WEFT_TRY(make_units(maker));
+    if (weft_problem_target(maker->problem)->is_foreign) find_checkpoints(maker);
     WEFT_TRY(read_placements(maker));
     count_inputs(maker);
     find_types(maker);
@@ -499,6 +516,13 @@ void weft_fsdp2_destroy(struct weft_fsdp2 *fsdp2)
     free(fsdp2);
 }
 
+bool weft_fsdp2_recomputes(const struct weft_fsdp2 *fsdp2)
+{
+    for (int32_t u = 0; u < fsdp2->n_units; u++)
+        if (fsdp2->units[u].n_checkpoints > 0) return true;
+    return false;
+}
+
 bool weft_fsdp2_finishes(const struct weft_fsdp2 *fsdp2)
 {
     for (int32_t u = 0; u < fsdp2->n_units; u++)
@@ -517,11 +541,13 @@ bool weft_fsdp2_next_module(const struct weft_fsdp2 *fsdp2, const struct weft_fs
                             struct weft_fsdp2_module *module)
 {
     const char *rest = module->name == NULL ? "" : module->name + module->length;
+    const int32_t *layers = module->checkpoints ? unit->checkpoints : unit->layers;
+    const int32_t n_layers = module->checkpoints ? unit->n_checkpoints : unit->n_layers;
     if (*rest == ',') {
         module->name = rest + 1;
     } else {
-        if (module->layer == unit->n_layers) return false;
-        module->name = modules_of(fsdp2, unit->layers[module->layer++]);
+        if (module->layer == n_layers) return false;
+        module->name = modules_of(fsdp2, layers[module->layer++]);
     }
     module->length = strcspn(module->name, ",");
     return true;

@@ -37,11 +37,14 @@ struct weft_fsdp2_unit {
     bool drains;    /* the first one that trains: no gradient flows into it, and FSDP2 itself
                        reduces it at the end */
     struct weft_fsdp2_list forward, backward; /* an empty list: no prefetch */
+    int32_t n_checkpoints;
+    int32_t *checkpoints; /* its layers that recompute their saved activations */
 };
 
 /* A module while a unit's modules are listed; begins as {0}. */
 struct weft_fsdp2_module {
-    int32_t layer; /* the next one */
+    bool checkpoints; /* those of layers that recompute alone */
+    int32_t layer;    /* the next one */
     const char *name;
     size_t length; /* of the name */
 };
@@ -82,6 +85,8 @@ bool weft_fsdp2_next_module(const struct weft_fsdp2 *fsdp2, const struct weft_fs
 
 void weft_fsdp2_destroy(struct weft_fsdp2 *fsdp2);
 
+/* True if some layer recomputes. */
+bool weft_fsdp2_recomputes(const struct weft_fsdp2 *fsdp2);
 /* True if some unit is reduced late: the training loop then calls finish before it clips. */
 bool weft_fsdp2_finishes(const struct weft_fsdp2 *fsdp2);
 

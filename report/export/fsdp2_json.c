@@ -60,7 +60,10 @@ static const struct weft_key_table unit_table = WEFT_KEY_TABLE(
     WEFT_KEY_PART(WEFT_KEY_BOOL, "reshard_after_forward", NULL, "of fully_shard"),
     WEFT_KEY_PART(WEFT_KEY_BOOL, "unshard_in_backward", NULL,
                   "false: backward reads none of its parameters"),
-    WEFT_KEY_PART(WEFT_KEY_BOOL, "replicate", NULL, "replicated, not sharded"), PREFETCH_KEYS,
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "replicate", NULL, "replicated, not sharded"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "checkpoint", NULL,
+                     "its modules with an activation checkpoint around forward, which recompute"),
+    PREFETCH_KEYS,
     WEFT_KEY_PART(WEFT_KEY_ONE_OF, "finalize", finalize_names,
                   "reduced after its own backward, or at the end"));
 
@@ -152,13 +155,14 @@ static void write_list(const struct weft_fsdp2 *fsdp2, const char *key,
     weft_json_end_array(writer);
 }
 
-void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
-                              struct weft_json_writer *writer)
+static void write_names(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                        const char *key, bool checkpoints, struct weft_json_writer *writer)
 {
-    weft_json_key(writer, "modules");
+    struct weft_fsdp2_module module = {.checkpoints = checkpoints};
+    weft_json_key(writer, key);
     weft_json_begin_array(writer);
     weft_json_flat(writer);
-    for (struct weft_fsdp2_module module = {0}; weft_fsdp2_next_module(fsdp2, unit, &module);) {
+    while (weft_fsdp2_next_module(fsdp2, unit, &module)) {
         struct weft_text name;
         weft_text_init(&name);
         weft_text_append(&name, module.name, module.length);
@@ -166,6 +170,12 @@ void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_
         weft_text_finish(&name);
     }
     weft_json_end_array(writer);
+}
+
+void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                              struct weft_json_writer *writer)
+{
+    write_names(fsdp2, unit, "modules", false, writer);
 }
 
 static void write_unit(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
@@ -178,6 +188,7 @@ static void write_unit(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_u
     weft_json_put_bool(writer, "reshard_after_forward", unit->reshards);
     weft_json_put_bool(writer, "unshard_in_backward", unit->unshards);
     weft_json_put_bool(writer, "replicate", unit->policy == WEFT_POLICY_DP);
+    write_names(fsdp2, unit, "checkpoint", true, writer);
     write_list(fsdp2, "forward", &unit->forward, NULL, writer);
     write_list(fsdp2, "backward", &unit->backward, unit->name, writer);
     weft_json_put_string(writer, "finalize", finalize_names[unit->ends_late]);

@@ -1,7 +1,7 @@
 #include "report/export/fsdp2.h"
 
 /* Rows of units share lines, so that the snippet stays below 80 lines. */
-enum { ROW_LINES = 26, LEAST_COLUMNS = 100 };
+enum { ROW_LINES = 26, CHECKPOINT_LINES = 6, LEAST_COLUMNS = 100 };
 
 static const char snippet_head[] =
     "# %s\n"
@@ -38,6 +38,13 @@ static const char snippet_apply[] =
     "        heads[name].set_modules_to_backward_prefetch([heads[n] for n in backward])\n"
     "        if not unshard:\n"
     "            heads[name].set_unshard_in_backward(False)\n";
+
+static const char snippet_checkpoints[] =
+    "    from functools import partial\n"
+    "    from torch.utils.checkpoint import checkpoint\n"
+    "    for n in CHECKPOINTS:  # inside the hooks of fully_shard\n"
+    "        run = modules[n].forward\n"
+    "        modules[n].forward = partial(checkpoint, run, use_reentrant=False)\n";
 
 static const char snippet_cap[] =
     "    model.set_reduce_scatter_max_input_buffers(%d)  # before the first forward\n";
@@ -95,6 +102,18 @@ static void add_row(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit
     weft_text_add(out, "),");
 }
 
+/* Names of modules that recompute. */
+static void add_checkpoints(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
+{
+    const char *comma = "";
+    weft_text_add(out, "CHECKPOINTS = [");
+    for (int32_t u = 0; u < fsdp2->n_units; u++)
+        for (struct weft_fsdp2_module module = {.checkpoints = true};
+             weft_fsdp2_next_module(fsdp2, &fsdp2->units[u], &module); comma = ", ")
+            weft_text_addf(out, "%s\"%.*s\"", comma, (int)module.length, module.name);
+    weft_text_add(out, "]\n");
+}
+
 /* Length of all rows in characters. */
 static size_t measure_rows(const struct weft_fsdp2 *fsdp2)
 {
@@ -109,8 +128,9 @@ static size_t measure_rows(const struct weft_fsdp2 *fsdp2)
 
 static void add_rows(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
 {
-    const bool one_a_line = fsdp2->n_units <= ROW_LINES;
-    size_t columns = measure_rows(fsdp2) / (ROW_LINES - 1) + 1;
+    const int32_t lines = ROW_LINES - (weft_fsdp2_recomputes(fsdp2) ? CHECKPOINT_LINES : 0);
+    const bool one_a_line = fsdp2->n_units <= lines;
+    size_t columns = measure_rows(fsdp2) / (size_t)(lines - 1) + 1;
     if (columns < LEAST_COLUMNS) columns = LEAST_COLUMNS;
     for (int32_t u = 0; u < fsdp2->n_units;) {
         const size_t begin = out->length;
@@ -120,7 +140,9 @@ static void add_rows(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
         while (!one_a_line && u < fsdp2->n_units && out->length - begin < columns);
         weft_text_add(out, "\n");
     }
-    weft_text_add(out, "]\nROOT = (\"\", [\"\"], False, True, False, False, ");
+    weft_text_add(out, "]\n");
+    if (weft_fsdp2_recomputes(fsdp2)) add_checkpoints(fsdp2, out);
+    weft_text_add(out, "ROOT = (\"\", [\"\"], False, True, False, False, ");
     add_names(fsdp2, &fsdp2->root_forward, NULL, out);
     weft_text_add(out, ", [\"\"])\n\n");
 }
@@ -142,6 +164,7 @@ void weft_fsdp2_snippet(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
     weft_text_add(out, snippet_units);
     add_rows(fsdp2, out);
     weft_text_add(out, snippet_apply);
+    if (weft_fsdp2_recomputes(fsdp2)) weft_text_add(out, snippet_checkpoints);
     if (fsdp2->most_inputs > 1) weft_text_addf(out, snippet_cap, fsdp2->most_inputs);
     weft_text_add(out, weft_fsdp2_finishes(fsdp2) ? snippet_late : "    return model\n");
 }

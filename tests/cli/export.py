@@ -53,6 +53,21 @@ def micro_steps_say_when_gradients_are_reduced(weft):
 
 
 @case
+def layers_that_recompute_have_a_checkpoint(weft):
+    """Layers of GPT by themselves. The last one never recomputes."""
+    plan(weft, config(plan__recompute="whole"), "--for", "fsdp2")
+    said = export(weft)
+    assert {unit["name"]: unit["checkpoint"] for unit in said["units"]} == {
+        "wte": [], "h.0": ["h.0"], "h.1": ["h.1"], "h.2": ["h.2"], "ln_f": [], "head": []}, said["units"]
+    assert said["not_expressed"] == [] and figures(weft) == figures(weft, "--as", "fsdp2")
+    snippet = weft.expect(0, "export", "plan.json", "--to", "fsdp2", "--snippet")
+    compile(snippet, "wrap.py", "exec")
+    assert 'CHECKPOINTS = ["h.0", "h.1", "h.2"]' in snippet and snippet.count("\n") < 80, snippet
+    weft.expect(65, "plan", weft.write("other.json", config(plan__recompute="selective")), "--for", "fsdp2",
+                says="plans for PyTorch's FSDP2 recompute whole layers")
+
+
+@case
 def fsdp2_s_rule_is_written_as_lists(weft):
     """Root units (wte, head) stay gathered. Head is gathered first, in the root's list."""
     plan(weft, config(), "--planner", "fsdp2")

@@ -311,6 +311,32 @@ Test(kinds, bottleneck_projects_where_shapes_differ)
     cr_assert_eq(work.saved_bytes, 4 * (4 * 128 * 28 * 28 + outer) + 8 * (2 * 128 + 512));
 }
 
+Test(kinds, custom_recomputes_if_it_says_so)
+{
+    struct weft_error err = {0};
+    struct weft_layer_work work;
+    struct weft_layer layer = {.name = "a",
+                               .kind = &weft_kind_custom,
+                               .keys = {[WEFT_CUSTOM_FORWARD_FLOPS].number = 7,
+                                        [WEFT_CUSTOM_SAVED].integer = 640,
+                                        [WEFT_CUSTOM_TEMPORARY].integer = 64,
+                                        [WEFT_CUSTOM_KEPT].integer = 64}};
+    const struct weft_batch batch = {.samples = 2, .seq_len = 1, .compute = WEFT_F32};
+    cr_assert_eq(weft_layer_work(&layer, &batch, &work, &err), WEFT_OK, "%s", err.text);
+    cr_assert_not(work.splits[WEFT_RECOMPUTE_WHOLE].possible);
+    layer.keys[WEFT_CUSTOM_CHECKPOINTS].flag = true;
+    cr_assert_eq(weft_layer_work(&layer, &batch, &work, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(work.splits[WEFT_RECOMPUTE_WHOLE].kept_bytes, 128);
+    cr_assert_eq(work.splits[WEFT_RECOMPUTE_WHOLE].dropped_bytes, 1152);
+    cr_assert_eq(work.splits[WEFT_RECOMPUTE_WHOLE].flops, 14);
+    layer.keys[WEFT_CUSTOM_RESTORED].integer = 320;
+    cr_assert_eq(weft_layer_work(&layer, &batch, &work, &err), WEFT_OK, "%s", err.text);
+    const struct weft_layer_work at = weft_layer_work_at(&work, WEFT_RECOMPUTE_WHOLE);
+    cr_assert_eq(at.saved_bytes, 128);
+    cr_assert_eq(at.backward_temporary_bytes, 128 + 640);
+    cr_assert_not(work.splits[WEFT_RECOMPUTE_SELECTIVE].possible);
+}
+
 Test(kinds, custom_is_what_it_says_times_samples)
 {
     struct weft_layer layer = {.name = "c",

@@ -22,6 +22,7 @@
 #include "tests/scheduler/random_whole.h"
 
 static int n_late, n_more; /* plans with late reductions, and with two under way */
+static int n_recomputed;   /* layers, in plans of configs that let all recompute */
 static double costs[4096]; /* of the target, by config: step of its plan over that of Weft's own */
 static int n_costs;
 
@@ -33,10 +34,12 @@ static const char *const overrides[] = {
     "plan.work_limit=10M",
     "train.delay=0",
     "plan.policies=dp,zero1,sdp,fsdp",
+    "plan.recompute=auto", /* the last */
 };
+enum { N_OVERRIDES = sizeof overrides / sizeof *overrides };
 
 /* Opens a seed's config for FSDP2. False if its layers cannot be planned so. */
-static bool open_session(uint64_t seed, struct weft_session *session)
+static bool open_session(uint64_t seed, bool recomputes, struct weft_session *session)
 {
     struct weft_text text;
     struct weft_error why = {0};
@@ -45,7 +48,7 @@ static bool open_session(uint64_t seed, struct weft_session *session)
     OK(random_whole_write(seed, &text, &err));
     const enum weft_status status =
         weft_config_parse(weft_text_chars(&text), text.length, "random.json", ".", overrides,
-                          sizeof overrides / sizeof *overrides, &session->config, &why);
+                          recomputes ? N_OVERRIDES : N_OVERRIDES - 1, &session->config, &why);
     weft_text_finish(&text);
     CHECK(status == WEFT_OK || strstr(why.text, "recompute") != NULL, "%s", why.text);
     if (status != WEFT_OK) return false;
@@ -101,7 +104,7 @@ static void check_rules(const struct weft_session *session)
               said->total_bytes <= plan->problem->tiers[0].limit_bytes,
           "%lld bytes of %lld", (long long)said->total_bytes,
           (long long)plan->problem->tiers[0].limit_bytes);
-    for (int32_t u = 0; u < plan->problem->n_decisions; u++)
+    for (int32_t u = 0; u < session->stages.shards->n_units; u++)
         check_unit(session, u);
     for (int32_t i = 0; i < plan->n_placements; i++)
         check_placement(session, &plan->placements[i]);
@@ -204,8 +207,16 @@ static void launch_list(struct replay *r)
 static struct weft_layer_work work_of(const struct replay *r, int32_t layer)
 {
     struct weft_layer_work work;
+    const struct weft_problem *problem = r->session->plan->problem;
     OK(weft_layer_work(&r->session->config->model->layers[layer], &r->session->stages.variant.batch,
                        &work, &err));
+    for (int32_t d = r->shards->n_units; d < problem->n_decisions; d++) {
+        const enum weft_recompute level = weft_plan_chosen(r->session->plan, d)->recompute;
+        if (problem->decisions[d].layer != layer || level == WEFT_RECOMPUTE_NONE) continue;
+        CHECK(level == WEFT_RECOMPUTE_WHOLE, "a part of layer %d recomputes", layer);
+        work = weft_layer_work_at(&work, level);
+        work.freed_bytes = 0; /* backward restores them first */
+    }
     return work;
 }
 
@@ -454,7 +465,7 @@ static bool check_seed(uint64_t seed)
 {
     struct weft_session session;
     struct weft_error why = {0};
-    const bool opens = open_session(seed, &session);
+    const bool opens = open_session(seed, false, &session);
     if (opens) {
         OK(weft_config_set_memory_limit(session.config, choose_limit(seed, &session), &err));
         OK(weft_session_stage(&session, NULL, &err));
@@ -492,6 +503,27 @@ static bool check_seed(uint64_t seed)
     return opens;
 }
 
+/* Plans a seed at the least memory of plans that recompute. */
+static void check_recomputed(uint64_t seed)
+{
+    struct weft_session session;
+    struct weft_fsdp2 *fsdp2 = NULL;
+    if (open_session(seed, true, &session)) {
+        OK(weft_config_set_memory_limit(session.config, choose_limit(seed, &session), &err));
+        OK(weft_session_stage(&session, NULL, &err));
+        OK(weft_session_plan(&session, "ilp", &err));
+        check_rules(&session);
+        check_memory(&session, false);
+        check_run(&session);
+        OK(weft_fsdp2_create(session.plan, "plan", &fsdp2, &err));
+        for (int32_t u = 0; u < fsdp2->n_units; u++)
+            n_recomputed += fsdp2->units[u].n_checkpoints;
+        weft_fsdp2_destroy(fsdp2);
+        check_file(&session);
+    }
+    weft_session_close(&session);
+}
+
 static int compare_costs(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -508,12 +540,14 @@ int main(int argc, char **argv)
         printf("seed %llu\n", (unsigned long long)seed);
         fflush(stdout);
         n += check_seed(seed);
+        check_recomputed(seed);
     }
     printf("%d random configs planned for FSDP2\n", n);
     qsort(costs, (size_t)n_costs, sizeof *costs, compare_costs);
     if (n_costs > 0)
         printf("cost of the target in %d configs: median %.2f %%, 95th percentile %.2f %%\n",
                n_costs, 100 * costs[n_costs / 2], 100 * costs[n_costs * 95 / 100]);
-    CHECK(n > 0 && n_late > 0 && n_more > 0, "nothing was checked");
+    printf("%d layers recompute\n", n_recomputed);
+    CHECK(n > 0 && n_late > 0 && n_more > 0 && n_recomputed > 0, "nothing was checked");
     return 0;
 }

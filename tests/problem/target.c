@@ -398,7 +398,7 @@ Test(target, what_it_lacks_is_refused)
     static const struct {
         const char *override, *says;
     } cases[] = {
-        {"plan.recompute=auto", "recompute nothing"},
+        {"plan.recompute=selective", "recompute whole layers"},
         {"plan.policies=dp", "no policy of a plan for PyTorch's FSDP2"},
         {"plan.for=fsdp3", "fsdp3"},
     };

@@ -63,7 +63,7 @@ Test(config_recompute, is_left_open_by_default)
                  {"plan.recompute=if-needed", NULL, true},
                  {"plan.recompute=none", NULL, false},
                  {"plan.recompute=auto", NULL, false},
-                 {"plan.for=fsdp2", "plan.recompute=if-needed", false}};
+                 {"plan.for=fsdp2", "plan.recompute=if-needed", true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_error err = {0};
         struct weft_config *config = with_override(cases[i].first, cases[i].second, &err);

@@ -1,4 +1,7 @@
-"""One of two ranks: loops.py RANK FILE [PART...]. Trains with accumulated gradients, by FSDP2 and by plans, and writes findings as JSON."""
+"""One of two ranks, or of four for part replicas: loops.py RANK FILE [PART...].
+
+Trains in loops that people have, by FSDP2's default and by plans, and writes its findings as JSON.
+"""
 import hashlib
 import json
 import os
@@ -8,6 +11,7 @@ import warnings
 import models
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 import weft
@@ -27,8 +31,8 @@ def loss_of(outputs, targets):
     return torch.nn.functional.cross_entropy(outputs.flatten(0, 1).float(), targets.flatten())
 
 
-def wrap_plainly(model, policy):
-    options = {} if policy is None else {"mp_policy": policy}
+def wrap_plainly(model, policy, mesh=None):
+    options = {"mesh": mesh} if policy is None else {"mp_policy": policy}
     for module in (model.wte, *model.b, model.head, model):
         fully_shard(module, **options)
     return model
@@ -125,6 +129,24 @@ def recompute(make, policy=None, width=96):
     return found
 
 
+def replicate(mesh, width=96):
+    """Trains by FSDP2's default and by a plan, both with a mesh of replicas x shards."""
+    plan = weft.plan(models.make_model(width=width), batch(0, 0), loss_of, mesh=mesh)
+
+    def run_step(model, step, losses):
+        run_micro_step(model, step, 0, losses)
+    default, _ = train(wrap_plainly(models.make_model(width=width), None, mesh), run_step)
+    own, seen = train(plan.apply(models.make_model(width=width), mesh=mesh), run_step)
+    single = init_device_mesh("cpu", (4, 1), mesh_dim_names=("replicate", "shard"))
+    cube = init_device_mesh("cpu", (1, 2, 2), mesh_dim_names=("pp", "replicate", "shard"))
+    return {"default": default, "own": own, "differences": seen.compare(plan), "text": str(plan), "ranks": plan.said["ranks"],
+            "peaks": [seen.peak_bytes, plan.said["predicted"]["peak_bytes"]],
+            "refused": [refusal(lambda: plan.apply(models.make_model(width=width), mesh=mesh["shard"])),
+                        refusal(lambda: plan.apply(models.make_model(width=width))),
+                        refusal(lambda: weft.plan(models.make_model(), batch(0, 0), loss_of, mesh=single)),
+                        refusal(lambda: plan.apply(models.make_model(width=width), mesh=cube))]}
+
+
 def refusal(act):
     """Returns the error of an act, or the warnings of one without an error."""
     with warnings.catch_warnings(record=True) as told:
@@ -179,11 +201,18 @@ PARTS = {
 }
 
 
+def run_replicas():
+    """Runs on four ranks."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    return replicate(mesh)
+
+
 def main(rank, file, *parts):
     torch.set_num_threads(1)
     measures.REPEATS = 1
-    dist.init_process_group("gloo", init_method=f"file://{file}", rank=int(rank), world_size=2)
-    result = {name: PARTS[name]() for name in parts or PARTS}
+    four = parts == ("replicas",)
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=int(rank), world_size=4 if four else 2)
+    result = run_replicas() if four else {name: PARTS[name]() for name in parts or PARTS}
     if rank == "0":
         print(json.dumps(result), flush=True)
     os._exit(0)  # threads of PyTorch abort some interpreters that end under load

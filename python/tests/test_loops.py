@@ -43,6 +43,19 @@ class Loops(unittest.TestCase):
                 self.assertEqual("recomputed" in plan["text"], counts[-1] > 0, name)
             self.assertTrue(blocks >= counts[0] > counts[1] > counts[2] == 0, (name, counts))
 
+    def test_replicas_are_planned(self):
+        """Two replicas of two shards, as in HSDP: slices are of two ranks."""
+        found = run_ranks("loops.py", "replicas", ranks=4)
+        self.assertEqual(found["own"], found["default"])
+        self.assertEqual((found["differences"], found["ranks"]), ([], 2))
+        measured, planned = found["peaks"]
+        self.assertTrue(0.95 * planned <= measured <= 1.05 * planned, found["peaks"])
+        self.assertIn("plan for FSDP2 on 2 ranks, 2 replicas", found["text"])
+        for said, words in zip(found["refused"], ("is for 2 replicas of 2 ranks, and the mesh has 1",
+                                                  "is for 2 ranks, and there are 4", "shards over one rank",
+                                                  "3 dimensions (pp x replicate x shard)")):
+            self.assertIn(words, said)
+
     def test_a_loop_that_does_not_follow_the_plan_is_told(self):
         told = self.seen["misuse"]
         for name in ("again", "after", "right", "skipped", "twice"):

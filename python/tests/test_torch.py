@@ -84,8 +84,8 @@ class TwoRanks(unittest.TestCase):
                 "scalar": "gate of unit head is a scalar", "planned mixed": "layer b.1 have several dtypes",
                 "mixed": "unit b.1 have several dtypes (norm.weight float32, up.weight bfloat16)",
                 "whole": "up.weight of unit b.2 is a Parameter of torch.int8", "strided": "FSDP2 refuses the model: ",
-                "listed": "FSDP2 refuses the model: ", "hsdp": "2 dimensions (replicate x shard)",
-                "planned hsdp": "2 dimensions", "ignored": "no ignored_params", "offload": "no offload_policy",
+                "listed": "FSDP2 refuses the model: ", "hsdp": "(replicate x shard) shards over one rank",
+                "planned hsdp": "shards over one rank", "ignored": "no ignored_params", "offload": "no offload_policy",
                 "int": "no reshard_after_forward", "placement": "no shard_placement_fn", "unknown": "no option colour",
                 "format": "no plan for FSDP2"}.items():
             self.assertIsInstance(self.seen["bad"][name], str, name)

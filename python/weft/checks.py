@@ -15,10 +15,24 @@ REFUSED = {
 
 
 def check_mesh(mesh):
-    if mesh is not None and mesh.ndim != 1:
-        names = " x ".join(mesh.mesh_dim_names or map(str, mesh.shape))
-        raise WeftError(f"the mesh has {mesh.ndim} dimensions ({names}): no plan has the slices and the all-reduce of HSDP. "
-                        "Give a mesh of one dimension, such as mesh[\"shard\"] if it has all ranks")
+    """Raises for a mesh that is neither FSDP's, of one dimension, nor HSDP's: replicas x shards."""
+    if mesh is None or mesh.ndim == 1:
+        return
+    names = " x ".join(mesh.mesh_dim_names or map(str, mesh.shape))
+    if mesh.ndim > 2:
+        raise WeftError(f"the mesh has {mesh.ndim} dimensions ({names}): give fully_shard's, of one dimension or two (replicas x "
+                        "shards), such as mesh[\"shard\"]")
+    if mesh.size(1) == 1:
+        raise WeftError(f"the mesh ({names}) shards over one rank: FSDP2 then gathers nothing, and no plan has its all-reduce. "
+                        "Use DistributedDataParallel, or a mesh that shards over more ranks")
+
+
+def count_shards(mesh):
+    """Returns ranks that share a unit, and replicas of them."""
+    import torch.distributed as dist
+    if mesh is None:
+        return dist.get_world_size(), 1
+    return (mesh.size(), 1) if mesh.ndim == 1 else (mesh.size(1), mesh.size(0))
 
 
 def check_options(options):

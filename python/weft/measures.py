@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from weakref import WeakKeyDictionary, WeakSet, finalize
 
-from .checks import check_mesh, check_parameters
+from .checks import check_mesh, check_parameters, count_shards
 from .program import WeftError
 from .ranks import gather_numbers
 
@@ -62,13 +62,14 @@ class Layer:
 class Measured:
     """Results of weft.measure. Times are 0 for a model on the meta device."""
     layers: list
-    ranks: int
+    ranks: int  # that share a unit
     collectives: dict = field(default_factory=dict)  # kind: ([bytes], [ns])
     update: tuple = ((), ())  # elements, ns
     agree_ns: int = 0
     on_meta: bool = False
     buffers: int = 0  # bytes, whole on each rank
     device: str = "cpu"
+    replicas: int = 1  # groups of those ranks
     reduce_copies: bool = False  # a reduction copies its input
 
 
@@ -410,8 +411,11 @@ def time_calls(call, device):
     return int(max(max(row) for row in gather_numbers([statistics.median(times)])))
 
 
-def measure_collectives(group, device):
-    """Returns times of collectives by full size: gloo's reduce-scatter costs more than its gather."""
+def measure_collectives(group, device, replicas=None):
+    """Returns times of collectives by full size: gloo's reduce-scatter costs more than its gather.
+
+    A reduction over a group of `replicas` too ends with an all-reduce of the part, as HSDP's does.
+    """
     import torch
     import torch.distributed as dist
     ranks, found = dist.get_world_size(group), {"all_gather": [], "reduce_scatter": [], "all_reduce": []}
@@ -420,7 +424,10 @@ def measure_collectives(group, device):
         full = torch.zeros(size // 4, device=device)
         part = torch.zeros(size // 4 // ranks, device=device)
         found["all_gather"].append(time_calls(lambda: dist.all_gather_into_tensor(full, part, group=group), device))
-        found["reduce_scatter"].append(time_calls(lambda: dist.reduce_scatter_tensor(part, full, group=group), device))
+        reduce = time_calls(lambda: dist.reduce_scatter_tensor(part, full, group=group), device)
+        if replicas is not None:
+            reduce += time_calls(lambda: dist.all_reduce(part, group=replicas), device)
+        found["reduce_scatter"].append(reduce)
         found["all_reduce"].append(time_calls(lambda: dist.all_reduce(full, group=group), device))
     small = torch.zeros(1, device=device)
     agree = time_calls(lambda: dist.all_reduce(small, group=group), device)
@@ -531,11 +538,12 @@ def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recomp
         with keep_state(model, device), cast_parameters(model, mp_policy):
             measure_again(Passes(model, example, loss, found, mp_policy), kept, device)
     if dist.is_available() and dist.is_initialized():
-        group = mesh.get_group() if mesh is not None else None
-        measured.ranks = dist.get_world_size(group)
+        group = None if mesh is None else mesh.get_group() if mesh.ndim == 1 else mesh.get_group(1)
+        replicas = mesh.get_group(0) if mesh is not None and mesh.ndim == 2 else None
+        measured.ranks, measured.replicas = count_shards(mesh)
         measured.reduce_copies = "gloo" in dist.get_backend(group) and device.type == "cpu"
         if measured.ranks > 1 and not measured.on_meta:
-            measured.collectives, measured.agree_ns = measure_collectives(group, device)
+            measured.collectives, measured.agree_ns = measure_collectives(group, device, replicas)
     measured.buffers = sum({buffer.untyped_storage()._cdata: buffer.untyped_storage().nbytes()
                             for buffer in model.buffers()}.values())
     if not measured.on_meta:

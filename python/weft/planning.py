@@ -162,6 +162,7 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
             rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer,
                                             micro_steps, chosen), ("--work-limit", "1M"), force=True)
             said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
+            said["replicas"] = measured.replicas
             modules = {layer.name: layer.names for layer in measured.layers}
             for unit in said["units"]:
                 for key in ("modules", "checkpoint"):

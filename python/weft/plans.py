@@ -6,7 +6,7 @@ import json
 import warnings
 from contextlib import contextmanager
 
-from .checks import check_mesh, check_options, check_parameters, choose_policy, make_shell
+from .checks import check_mesh, check_options, check_parameters, choose_policy, count_shards, make_shell
 from .guards import Guard, find_guard
 from .measures import checkpoint_forward
 from .program import WeftError
@@ -66,6 +66,11 @@ class Plan:
         return self.said["units"]
 
     @property
+    def replicas(self):
+        """Groups of ranks that each have all shards, as in HSDP. Exports do not say it, the package does."""
+        return self.said.get("replicas", 1)
+
+    @property
     def micro_steps(self):
         return self.said["micro_steps"]
 
@@ -82,7 +87,7 @@ class Plan:
 
     def __str__(self):
         told = self.said["predicted"]
-        lines = [f"plan for FSDP2 on {self.said['ranks']} ranks"]
+        lines = [f"plan for FSDP2 on {self.said['ranks']} ranks" + (f", {self.replicas} replicas" if self.replicas > 1 else "")]
         if self.micro_steps > 1:
             lines[0] += (f", {self.micro_steps} micro-steps a step, gradients reduced " +
                          ("in each" if self.reduces_each else "in the last"))
@@ -149,11 +154,13 @@ class Plan:
                           "them, and the plan does not count them")
 
     def check_ranks(self, mesh):
-        import torch.distributed as dist
-        ranks = mesh.size() if mesh is not None else dist.get_world_size()
+        ranks, replicas = count_shards(mesh)
         if ranks != self.said["ranks"]:
             raise WeftError(f"the plan is for {self.said['ranks']} ranks, and there are {ranks}: plan with "
                             f"ranks={ranks}")
+        if replicas != self.replicas:
+            raise WeftError(f"the plan is for {self.replicas} replicas of {ranks} ranks, and the mesh has {replicas}: plan with "
+                            "the same mesh")
         hashes = gather_numbers(list(bytes.fromhex(self.hash())))
         for rank, other in enumerate(hashes):
             if other != hashes[0]:

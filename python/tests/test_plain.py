@@ -1,5 +1,6 @@
 """The package without PyTorch."""
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -13,7 +14,25 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import models  # noqa: E402
 import weft  # noqa: E402
-from weft import measures, planning, program  # noqa: E402
+from weft import clocks, measures, planning, program  # noqa: E402
+
+
+
+def make_random_config(choose):
+    """Returns a config for FSDP2 of 3 to 7 custom layers."""
+    count = choose.randint(3, 7)
+    layers = [{"name": f"l{place}", "type": "custom", "hidden": 0, "forward_flops": f"{choose.randint(1, 400)}M",
+               "backward_flops": f"{choose.randint(1, 800)}M", "parameters": 2 * choose.randint(1, 300000),
+               "output": "64KiB", "saved": f"{choose.randint(1, 500)}KiB", "temporary": "16KiB", "table": place == 0,
+               "checkpoints": place > 0} for place in range(count)]
+    return {"version": 1, "model": {"layers": layers},
+            "cluster": {"ranks": 2, "device": {"flops": {"f32": "1T"}, "memory_bandwidth": "10GB/s"},
+                        "link": {"intra": {"bandwidth": "1GB/s"}}},
+            "train": {"micro_batch": 1, "grad_accum": choose.choice((1, 1, 2, 3)), "reduce": choose.choice(("step", "micro_step")),
+                      "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"}},
+            "plan": {"for": "fsdp2", "planner": choose.choice(("ilp", "fsdp2", "greedy")),
+                     "recompute": choose.choice(("none", "whole"))}}
+
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -31,6 +50,61 @@ class Plain(unittest.TestCase):
         rule["step_ns"] = said["predicted"]["step_ns"]
         self.assertIn("nothing to gain", str(weft.Plan(said, rule)))
         self.assertNotIn("gain ", str(weft.Plan(said)))
+
+    def test_a_loss_is_no_gain(self):
+        said = models.rich_plan()
+        said["predicted"]["ahead_step_ns"] = 1200000
+        rule = {"step_ns": 2000000, "ahead_step_ns": 1100000, "peak_bytes": 1 << 24}
+        text = str(weft.Plan(said, rule))
+        self.assertIn("1.2 ms on a GPU", text)
+        self.assertIn("cost    FSDP2's own rule takes 1.1 ms at 16.0 MiB: the plan takes 9.1 % more", text)
+        self.assertNotIn("less", text)
+
+    def test_the_clock_of_a_gpu_has_fsdp2_s_events(self):
+        """Three units of 10 ns forward, 20 backward, with gathers of 8 and reductions of 6, by hand."""
+        times = clocks.Times([10] * 3, [20] * 3, dict.fromkeys("abc", 8), dict.fromkeys("abc", 6),
+                             {name: (place, place) for place, name in enumerate("abc")}, 5)
+        said = clocks.make_default(models.make_said([models.make_unit(name) for name in "abc"], []))
+        # a is there at 8, b at 16, c at 24. Forward ends at 38, and c is gathered again from its copy-out, 28, to 36. Backward waits
+        # for no gather: it ends at 98, and the last reduction at 104.
+        self.assertEqual(clocks.find_step(said, times), 104 + 5)
+        # Each gather of forward waits for its hook: 3 x (8 + 10). So does that of c: 8 + 3 x 20 + 6.
+        self.assertEqual(clocks.find_step(said, times, ahead=False), 54 + 8 + 60 + 6 + 5)
+        # A gather of c that takes 30 ends at 46, and the next one at 76, 38 later than backward could begin.
+        times.gathers["c"] = 30
+        self.assertEqual(clocks.find_step(said, times), 104 + 38 + 5)
+
+    def test_the_clock_without_a_host_ahead_is_the_program_s(self):
+        """So events are the planned ones, with micro-steps, lists, late reductions, ties and layers that recompute."""
+        found = set()
+        for seed in range(6):
+            choose = random.Random(seed)
+            config = make_random_config(choose)
+            plan, said = program.make_plan(config, None, ("--work-limit", "20M"))
+            times = clocks.read_times(plan)
+            self.assertEqual(clocks.find_step(said, times, ahead=False), said["predicted"]["step_ns"], config)
+            self.assertLessEqual(clocks.find_step(said, times), said["predicted"]["step_ns"], config)
+            found |= {word for unit in said["units"] for word in (unit["finalize"], *unit["checkpoint"])}
+        self.assertGreater(len(found), 2)
+
+    def test_fsdp2_s_rule_is_the_plan_where_it_is_as_fast(self):
+        config = make_random_config(random.Random(3))
+        config["plan"]["recompute"] = "none"
+
+        def limited(name):
+            return {**config, "plan": {**config["plan"], "planner": name or "ilp"}}, None
+        own, rule = (program.make_plan(*limited(name), ("--work-limit", "20M")) for name in (None, "fsdp2"))
+        steps = [clocks.find_step(said, clocks.read_times(plan)) for plan, said in (own, rule)]
+        self.assertLess(steps[0], steps[1])
+        for pairs in ((own, rule), (rule, own)):
+            self.assertIs(clocks.find_fastest(pairs), own[1])
+        twin = own[0], {**own[1], "units": own[1]["units"]}
+        self.assertIs(clocks.find_fastest((own, twin)), twin[1])
+        said, figures = planning.make_plans(True, limited, lambda _: limited("fsdp2"), None)
+        self.assertEqual((said["predicted"]["ahead_step_ns"], said["units"]), (steps[0], own[1]["units"]))
+        self.assertEqual(figures["ahead_step_ns"], clocks.find_step(clocks.make_default(rule[1]), clocks.read_times(rule[0])))
+        plain, figures = planning.make_plans(False, limited, lambda _: limited("fsdp2"), None)
+        self.assertFalse("ahead_step_ns" in plain["predicted"] or "ahead_step_ns" in figures)
 
     def test_other_files_are_refused(self):
         for said in ({}, {"format": "weft-plan"}, {**models.plain_plan(), "target": "deepspeed"}):

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 from .checks import check_options
+from .clocks import find_fastest, find_step, make_default, read_times
 from .measures import Measured, measure, pad_rows
 from .plans import Plan
-from .program import WeftError, find_program, make_export
+from .program import WeftError, find_program, make_plan
 from .ranks import is_first, share_text
 
 LOOPS = ("foreach", "fused", "for-loop")  # of PyTorch's AdamW
@@ -111,6 +112,32 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     return config, profile
 
 
+def is_on_gpu(measured, cluster):
+    """Returns whether the host runs ahead of the devices: on GPUs, and on a cluster unless its devices are CPUs by name."""
+    return measured.device == "cuda" if cluster is None else find_cluster(cluster).get("device", {}).get("type") != "cpu"
+
+
+def make_plans(ahead, limited, free, planner):
+    """Returns the export of a plan within the limit, and figures of FSDP2's own rule without one.
+
+    `limited` and `free` make the config and profile of a planner. Where the host runs ahead, FSDP2's rule is the plan if it
+    fits and is as fast there, because planners count the launches of hooks that wait for compute.
+    """
+    work = "--work-limit", "20G"
+    pairs = [make_plan(*limited(planner), work)]
+    if ahead and planner is None:
+        try:
+            pairs.append(make_plan(*limited("fsdp2"), work))
+        except WeftError:
+            pass  # it does not fit
+    said = find_fastest(pairs) if ahead else pairs[0][1]
+    # The rule has no limit to keep to, and its bound is not shown: no work is spent on one.
+    plan, rule = make_plan(*free(said), ("--work-limit", "1M"), force=True)
+    if ahead:
+        rule["predicted"]["ahead_step_ns"] = find_step(make_default(rule), read_times(plan))
+    return said, rule["predicted"]
+
+
 def find_policy(policy, precision):
     """Returns a policy, and Weft's names of the dtypes of gathers and of reductions."""
     names = {None: None, **{name: short for short, name in DTYPES.items()}}
@@ -155,19 +182,21 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     text = ""
     if is_first():
         try:
-            # FSDP2's own rule has no limit to keep to, and its bound is not shown: no work is spent on one.
-            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner, reduce,
-                                            optimizer, micro_steps, cadence, recompute), ("--work-limit", "20G"))
-            chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
-            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer,
-                                            micro_steps, chosen), ("--work-limit", "1M"), force=True)
+            def limited(name):
+                return make_config(measured, memory_limit, ranks, cluster, precision, name, reduce, optimizer, micro_steps,
+                                   cadence, recompute)
+
+            def free(said):
+                chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
+                return make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer, micro_steps, chosen)
+            said, rule = make_plans(is_on_gpu(measured, cluster), limited, free, planner)
             said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
             said["replicas"] = measured.replicas
             modules = {layer.name: layer.names for layer in measured.layers}
             for unit in said["units"]:
                 for key in ("modules", "checkpoint"):
                     unit[key] = [name for layer in unit[key] for name in modules[layer]]
-            text = json.dumps({"said": said, "rule": rule["predicted"]})
+            text = json.dumps({"said": said, "rule": rule})
         except WeftError as error:
             text = json.dumps({"error": str(error)})
     shared = json.loads(share_text(text))

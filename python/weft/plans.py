@@ -101,15 +101,20 @@ class Plan:
                 ahead = [name for name in unit[key] if name != unit["name"]]
                 words += [f"{key} gathers {' '.join(ahead)}"] if ahead else []
             lines.append(f"  {unit['name']:<16} {', '.join(words)}")
-        lines.append(f"step    {seconds(told['step_ns'])} predicted; no plan is faster than "
-                     f"{seconds(told['bound_ns'])} (gap {100 * told['gap']:.2f} %)")
+        ahead = "ahead_step_ns" in told
+        if ahead:
+            lines.append(f"step    {seconds(told['ahead_step_ns'])} on a GPU, where the host runs ahead of FSDP2's hooks")
+        lines.append(f"step    {seconds(told['step_ns'])} {'if hooks wait for compute' if ahead else 'predicted'}; no plan is "
+                     f"faster than {seconds(told['bound_ns'])} (gap {100 * told['gap']:.2f} %)")
         lines.append(f"memory  {size(told['peak_bytes'])} of tensors a rank, in {told['peak_slot']}; "
                      "the allocator, NCCL and the context come on top")
         if self.rule is not None:
-            gain = 100 * (1 - told["step_ns"] / self.rule["step_ns"])
-            lines.append(f"gain    FSDP2's own rule takes {seconds(self.rule['step_ns'])} at "
-                         f"{size(self.rule['peak_bytes'])}: " +
-                         (f"{gain:.1f} % less" if gain >= 0.1 else "nothing to gain here"))
+            key = "ahead_step_ns" if ahead and "ahead_step_ns" in self.rule else "step_ns"
+            gain = 100 * (1 - told[key] / self.rule[key])
+            lines.append(f"{'gain' if gain > -0.1 else 'cost'}    FSDP2's own rule takes {seconds(self.rule[key])} at "
+                         f"{size(self.rule['peak_bytes'])}: " + (f"{gain:.1f} % less" if gain >= 0.1 else
+                                                                 "nothing to gain here" if gain > -0.1 else
+                                                                 f"the plan takes {-gain:.1f} % more"))
         lines += self.said["not_expressed"]
         return "\n".join(lines)
 

@@ -50,6 +50,11 @@ def check_version():
 
 def make_export(config, profile=None, flags=(), force=False):
     """Plans the config and returns the export of the plan, a dictionary. `force` as in weft export."""
+    return make_plan(config, profile, flags, force)[1]
+
+
+def make_plan(config, profile=None, flags=(), force=False):
+    """Returns the contents of the plan's file and of its export."""
     check_version()
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: str(Path(directory) / f"{name}.json") for name in ("config", "profile", "plan")}
@@ -58,4 +63,5 @@ def make_export(config, profile=None, flags=(), force=False):
                 Path(paths[name]).write_text(json.dumps(content), encoding="utf-8")
         measured = ("--profile", paths["profile"]) if profile else ()
         run_program("plan", paths["config"], "-o", paths["plan"], "-q", *measured, *flags)
-        return json.loads(run_program("export", paths["plan"], "--to", "fsdp2", *(("--force",) if force else ())))
+        said = json.loads(run_program("export", paths["plan"], "--to", "fsdp2", *(("--force",) if force else ())))
+        return json.loads(Path(paths["plan"]).read_text(encoding="utf-8")), said

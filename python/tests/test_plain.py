@@ -129,6 +129,17 @@ class Plain(unittest.TestCase):
         self.assertEqual([layer.pad(ranks) for ranks in (1, 2, 4)], [92, 114, 140])
 
 
+    def test_a_layer_that_may_recompute_keeps_its_input(self):
+        layer = measures.Layer(["b"], [], shapes=[(8,)], saved=1000, temporary=50, frees_input=True)
+        measured = weft.Measured([layer], 2, on_meta=True)
+
+        def describe():
+            config, _ = planning.make_config(measured, cluster="a100-8", recompute="auto")
+            return {key: config["model"]["layers"][0].get(key) for key in ("frees_input", "checkpoints", "kept", "restored")}
+        self.assertEqual(describe(), {"frees_input": True, "checkpoints": None, "kept": None, "restored": None})
+        layer.again = measures.Layer(["b"], [], saved=100, rise=850)
+        self.assertEqual(describe(), {"frees_input": False, "checkpoints": True, "kept": "100B", "restored": "800B"})
+
     def test_buffers_are_held_next_to_the_base(self):
         measured = weft.Measured([measures.Layer(["b"], [], shapes=[(8,)])], 2, on_meta=True, buffers=1000)
         for base, said in (("0B", "1000B"), ("1.5KiB", "2536B"), ("2MB", "2001000B")):

@@ -490,7 +490,7 @@ def checkpoint_layers(layers):
     kept = []
     try:
         for layer in layers[:-1]:
-            if len(layer.modules) == 1 and layer.reads_in_backward and layer.saved > 0 and not layer.frees_input:
+            if len(layer.modules) == 1 and layer.reads_in_backward and layer.saved > 0:
                 kept.append((layer, layer.modules[0].__dict__.get("forward")))
                 checkpoint_forward(layer.modules[0])
         yield [layer for layer, _ in kept]

@@ -89,7 +89,8 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
         layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(layer.forward_flops),
                        "backward_flops": str(layer.backward_flops), "parameters": layer.pad(place["ranks"]) - frozen,
                        "frozen_parameters": frozen, "output": f"{layer.output}B", "saved": f"{layer.saved}B",
-                       "temporary": f"{layer.temporary}B", "freed": f"{layer.freed}B", "frees_input": layer.frees_input,
+                       "temporary": f"{layer.temporary}B", "freed": f"{layer.freed}B",
+                       "frees_input": layer.frees_input and layer.again is None,  # a checkpoint keeps it
                        "reads_output": layer.reads_output, "frozen": layer.frozen and layer.whole > 0,
                        "table": layer.whole > 0 and not layer.reads_in_backward,
                        **describe_checkpoint(layer),

@@ -4,6 +4,7 @@
 #ifndef WEFT_TESTS_EFFORT_H
 #define WEFT_TESTS_EFFORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -25,12 +26,27 @@
 #define TEST_CASES_OF(all, usual, part)                                                            \
     (getenv("WEFT_TEST_ALL") != NULL ? (all) : TEST_CASES(usual, part))
 
+static inline uint64_t test_mixed(uint64_t value)
+{
+    value = (value ^ value >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    return value ^ value >> 33;
+}
+
 /* A number below n. It is the same for the same content of the tree, so a usual run takes one n-th
  * of the cases, and runs of other commits take the others. */
 static inline uint64_t test_turn(uint64_t n)
 {
     const char *seed = getenv("WEFT_TEST_SEED");
-    return seed == NULL ? 0 : strtoull(seed, NULL, 10) % n;
+    return seed == NULL ? 0 : test_mixed(strtoull(seed, NULL, 10)) % n;
+}
+
+/* True for the drawn cases: one of each `usual` consecutive numbers in a plain build, one of each
+ * `sanitized` under a sanitizer, every number in `make check-all`. Places in successive groups
+ * differ, so the drawn numbers have every remainder. Over n trees each number has its turn. */
+static inline bool test_draws(uint64_t number, uint64_t usual, uint64_t sanitized)
+{
+    const uint64_t n = (uint64_t)TEST_CASES_OF(1, usual, sanitized);
+    return number % n == (test_mixed(number / n) + test_turn(n)) % n;
 }
 
 #endif

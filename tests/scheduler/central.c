@@ -8,7 +8,7 @@
 #include "tests/program/random_model.h"
 #include "tests/scheduler/solver.h"
 
-enum { SEEDS = TEST_CASES(40, 15), GAP = 10000 };
+enum { GAP = 10000 };
 
 static void allow_policies(struct random_case *random, const char *policies)
 {
@@ -77,9 +77,11 @@ static bool trains_any_unit(const struct random_case *random)
 
 Test(central, ilp_never_prefers_it_where_zero1_is_allowed, .timeout = 900)
 {
-    int32_t n_fit = 0;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    int32_t n_fit = 0, n = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        if (!test_draws(seed, 3, 8)) continue;
         struct random_case random;
+        n++;
         random_case_init_plain(&random, seed);
         if (trains_any_unit(&random) && random.config->cluster.ranks > 1 &&
             weft_config_moments(random.config) > 0) {
@@ -92,5 +94,5 @@ Test(central, ilp_never_prefers_it_where_zero1_is_allowed, .timeout = 900)
         }
         random_case_finish(&random);
     }
-    cr_assert_gt(n_fit, SEEDS / 4);
+    cr_assert_gt(n_fit, n / 4);
 }

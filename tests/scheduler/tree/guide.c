@@ -90,7 +90,8 @@ Test(guide, is_valid_on_tiny_problems)
 {
     int n_better = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
-    for (uint64_t seed = 1; seed <= TEST_CASES(24, 12); seed++) {
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        if (!test_draws(seed, 1, 8)) continue;
         struct tiny_shape shape = {.n_units = 3 + (int32_t)(seed % 5),
                                    .most_blocks = 4,
                                    .policies = 15,
@@ -102,7 +103,7 @@ Test(guide, is_valid_on_tiny_problems)
         n_better += improves(problem, problem->tiers[0].limit_bytes);
         weft_problem_destroy(problem);
     }
-    cr_assert_gt(n_better, 0);
+    cr_assert_gt(n_better, TEST_CASES(0, -1));
 }
 
 Test(guide, has_nothing_to_try_without_a_solver)

@@ -110,7 +110,8 @@ static int64_t proves_trim(const struct trim_fixture *f, int32_t *n_nodes)
 Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 900)
 {
     int64_t n_before = 0, n_after = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES(60, 12); seed++) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        if (!test_draws(seed, 3, 10)) continue;
         int64_t best_ns = -1;
         for (int64_t boxes = 0; boxes <= 1000000; boxes = boxes * 3 + 1) {
             struct trim_fixture f;

@@ -194,6 +194,22 @@ def no_config_file(weft):
 
 
 @case
+def a_config_that_may_not_be_read(weft):
+    path = config_text(weft)
+    os.chmod(path, 0)
+    if os.geteuid() != 0:
+        weft.expect(77, "plan", path, says=["run.json", "Permission denied"])
+        return
+    os.chmod(weft.directory, 0o755)
+    nobody = {"preexec_fn": lambda: os.setuid(65534)}
+    try:
+        weft.run("--version", **nobody)
+    except OSError as error:
+        raise Skip(f"the program is in a folder of root's: {error}")
+    weft.expect(77, "plan", path, says=["run.json", "Permission denied"], **nobody)
+
+
+@case
 def unknown_verb_and_flag(weft):
     weft.expect(64, "pln", says='plan')
     weft.expect(64, "plan", "--plannr=ilp", "x.json", says="--planner")

@@ -4,7 +4,7 @@ import json
 import sys
 
 from configs import tiny
-from tap import Skip, case, main
+from tap import Skip, case, drawn_case, main
 
 GIB = 1 << 30
 
@@ -41,7 +41,7 @@ def sweeps(weft, *flags):
     assert all(point["fits"] for point in points[1:]), points
 
 
-@case
+@drawn_case
 def one_layer(weft):
     said, _ = answers(weft, model__layers=layers())
     assert len(said["policies"]) == 1
@@ -58,7 +58,7 @@ def no_parameters_at_all(weft):
     sweeps(weft)
 
 
-@case
+@drawn_case
 def layers_without_parameters_between_others(weft):
     said, _ = answers(weft, model__layers=layers(2, 0, name="a") + layers(3) +
                       layers(2, 0, name="z"))
@@ -66,7 +66,7 @@ def layers_without_parameters_between_others(weft):
     sweeps(weft)
 
 
-@case
+@drawn_case
 def one_huge_layer_among_small_ones(weft):
     """10^10 parameters, 40 GB that must be gathered at once."""
     model = layers(3, 1000, name="a") + layers(1, 10 ** 10, name="huge") + layers(3, 1000, name="z")
@@ -77,7 +77,7 @@ def one_huge_layer_among_small_ones(weft):
                 says=["the least limit that fits", "largest layer cut into smaller ones"])
 
 
-@case
+@drawn_case
 def a_thousand_layers(weft):
     if weft.is_sanitized():
         raise Skip("a case with neighbours fused runs the same code in less time")
@@ -86,7 +86,7 @@ def a_thousand_layers(weft):
     assert len(said["policies"]) == 1000
 
 
-@case
+@drawn_case
 def a_thousand_layers_planned_jointly(weft):
     """A time limit ends the search with a plan that fits and a bound."""
     if weft.is_sanitized():
@@ -100,14 +100,14 @@ def a_thousand_layers_planned_jointly(weft):
         assert said["total_bytes"] <= said["memory_limit_bytes"], said
 
 
-@case
+@drawn_case
 def a_thousand_layers_with_neighbours_fused(weft):
     said, _ = answers(weft, timeout=200, model__layers=layers(1000, 10000),
                       cluster__memory_limit="10GiB", plan__fuse=True, plan__block_size="1MiB")
     assert 30 <= len(said["policies"]) <= 40, len(said["policies"])
 
 
-@case
+@drawn_case
 def a_link_of_next_to_nothing(weft):
     """At one byte per second communication dominates, so the plan moves as little as possible."""
     said, _ = answers(weft, model__layers=layers(4, 100), plan__block_size="1GiB",
@@ -126,14 +126,14 @@ def times_beyond_counting_are_refused(weft):
         weft.expect(65, verb, config, says="add up to more than 2^53 ns")
 
 
-@case
+@drawn_case
 def no_compute(weft):
     said, _ = answers(weft, model__layers=layers(8, flops="0"))
     assert said["step_ns"] > 0
     sweeps(weft)
 
 
-@case
+@drawn_case
 def no_communication(weft):
     """With unlimited bandwidth nothing needs hiding, so every step takes its compute time."""
     said, _ = answers(weft, model__layers=layers(8), cluster__link={
@@ -158,7 +158,7 @@ def a_base_of_any_size(weft):
         weft.expect(78, "plan", config, "--memory-limit", f"{least - 1}B")
 
 
-@case
+@drawn_case
 def one_unit_and_both_cadences(weft):
     """With a reduction per micro-step, a slice is live together with the next full gradient. One reduction per step
     needs less memory here. A refusal names the smaller limit, and a sweep starts there.
@@ -186,7 +186,7 @@ def one_rank(weft):
     sweeps(weft)
 
 
-@case
+@drawn_case
 def ten_thousand_ranks(weft):
     said, _ = answers(weft, model__layers=layers(8), cluster__ranks=10000,
                       cluster__ranks_per_node=8, cluster__memory_limit="8GiB",
@@ -196,7 +196,7 @@ def ten_thousand_ranks(weft):
     sweeps(weft)
 
 
-@case
+@drawn_case
 def more_ranks_than_parameters(weft):
     said, _ = answers(weft, model__layers=layers(3, 7), cluster__ranks=4096)
     assert said["step_ns"] >= said["compute_ns"]

@@ -145,6 +145,30 @@ def every_fault_that_is_listed_has_its_test(_):
                 assert (tests / name.removeprefix("tests/")).exists(), name
 
 
+# A case of each exit code that runs in every check: none of the drawn ones.
+PINNED = {
+    1: ("doctor", "what_is_no_disk_is_missing"),
+    64: ("bad_input", "unknown_verb_and_flag"), 65: ("bad_input", "duplicate_key"), 66: ("bad_input", "no_config_file"),
+    69: ("faults", "a_rank_killed_ends_the_job"), 70: ("faults_ranks", "work_that_fails_ends_all_ranks_at_once"),
+    71: ("faults", "shared_memory_exhausted"), 73: ("bad_input", "output_that_cannot_be_written"),
+    74: ("bad_input", "a_full_standard_output_is_an_error"), 75: ("faults", "a_signal_stops_once"),
+    76: ("faults_ranks", "ranks_with_different_configs_or_builds"), 77: ("bad_input", "a_config_that_may_not_be_read"),
+    78: ("bad_input", "limit_too_small"), 79: ("two_nodes", "a_number_that_is_not_finite_has_its_step_and_rank"),
+    80: ("faults_ranks", "a_stopped_rank_is_named"),
+}
+
+
+@case
+def every_exit_code_has_a_case_that_always_runs(_):
+    tests = Path(__file__).resolve().parent
+    codes = re.findall(r"^    X\(E_\w+, (\d+), ", (tests.parents[1] / "include/weft.h").read_text(), re.M)
+    assert sorted(PINNED) == sorted(map(int, codes)), codes
+    for code, (file, function) in PINNED.items():
+        source = (tests / f"{file}.py").read_text()
+        body = re.search(rf"^@case\ndef {function}\(.*?(?=^@|^main\()", source, re.M | re.S)
+        assert body and re.search(rf"\b{code}\b", body.group(0)), (code, file, function)
+
+
 @case
 def ranks_outside_a_job(weft):
     weft.expect(64, "rank", says="rank")

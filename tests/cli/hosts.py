@@ -78,7 +78,7 @@ def a_failure_is_told_once_with_its_exit_code(weft):
             assert code in codes and len(told) == 1 and says in told[0], (library, flags, env, code, err)
 
 
-@case
+@drawn_case
 def a_stopped_rank_is_named_after_the_timeout(weft):
     config = weft.write("run.json", tiny(cluster__timeout="3s"))
     for library, command in each_library(weft, 2):
@@ -109,7 +109,7 @@ def a_killed_rank_is_named_at_once(weft):
             check_killed_rank(weft, command, config, rank)
 
 
-@case
+@drawn_case
 def a_signal_saves_and_local_ranks_go_on_with_the_same_bits(weft):
     config = weft.write("run.json", threaded(train__steps=400, train__checkpoint__at_end=True))
     expected = train_locally(weft, config)
@@ -151,7 +151,7 @@ def await_step(process):
             return
 
 
-@case
+@drawn_case
 def a_killed_launcher_ends_its_ranks(weft):
     config = weft.write("run.json", threaded(train__steps=1000000, train__checkpoint__every=10))
     for library, command in each_library(weft, 2):
@@ -168,7 +168,7 @@ def a_killed_launcher_ends_its_ranks(weft):
             time.sleep(0.02)
 
 
-@case
+@drawn_case
 def a_rank_that_goes_on_in_time_changes_nothing(weft):
     config = weft.write("run.json", threaded(train__steps=200, cluster__timeout="20s"))
     expected = train_locally(weft, config)
@@ -188,7 +188,7 @@ def a_rank_that_goes_on_in_time_changes_nothing(weft):
         assert result_of(weft, "hosts")["fingerprint"] == expected["fingerprint"], library
 
 
-@case
+@drawn_case
 def hosts_measure_and_plan(weft):
     """A profile of all hosts' links is one that plans are made with."""
     config = weft.write("run.json", tiny())
@@ -211,7 +211,7 @@ def without_the_module_one_line_says_what_to_do(weft):
         assert code == 1 and "docs/hosts.md" in told[0] and "/nonexistent.so" in told[0], (library, code, err)
 
 
-@case
+@drawn_case
 def hosts_of_a_network_give_the_same_bits_over_it(weft):
     """Bytes on the interfaces show that the network was used, and by how much."""
     steps = 4
@@ -318,7 +318,7 @@ def a_partial_sum_crosses_the_network_once_a_node(weft):
         raise Skip(str(why)) from why
 
 
-@case
+@drawn_case
 def nodes_on_their_own_send_averages_alone(weft):
     """Bits of local ranks, also resumed between two averages. For each average a host sends all parameters in fp32. 20
     further steps with 5 averages send that 5 times, and little more: sums of gradients would be 20 times."""
@@ -347,7 +347,7 @@ def nodes_on_their_own_send_averages_alone(weft):
     assert all(expected_bytes < n < 1.2 * expected_bytes for n in more), (more, expected_bytes)
 
 
-@case
+@drawn_case
 def checkpoints_need_a_directory_that_all_hosts_share(weft):
     config = weft.write("run.json", threaded(train__checkpoint__at_end=True, cluster__ranks_per_node=1,
                                              cluster__link__inter={"alpha": "100us", "bandwidth": "100MB/s"}))
@@ -376,7 +376,7 @@ def ranks_of_torchrun_are_told_a_command_that_works(weft):
         assert code == 0 and not told, (library, code, err)
 
 
-@case
+@drawn_case
 def mappings_of_other_ranks_do_not_count(weft):
     """Local ranks map one another's arenas, and ranks of a launcher map none but their own."""
     config = weft.write("run.json", threaded(train__micro_batch=16, train__steps=2))

@@ -12,7 +12,7 @@ import sys
 
 from configs import LICENCE
 from saved import copy_step, manifest, parameters, rewrite, saving, steps
-from tap import case, main, some
+from tap import case, drawn_case, main, some
 
 FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
 
@@ -53,7 +53,7 @@ def every_number_of_ranks_and_every_plan_repeats_a_run(weft):
                                                     "profile.json", "result.json", "weft-run"]
 
 
-@case
+@drawn_case
 def the_recorded_hash_is_that_of_the_parameters(weft):
     """Under every form of the period, and for updates on the host, a step's hash is the fingerprint of a run up to it."""
     half = {"compute": "bf16", "reduce": "f32"}
@@ -75,7 +75,7 @@ def the_recorded_hash_is_that_of_the_parameters(weft):
         assert manifest(weft, f"run{number}/checkpoints/step-6")["parameters"] == recorded[7], form
 
 
-@case
+@drawn_case
 def a_groups_hash_is_that_of_its_gradient_on_any_ranks(weft):
     """Forms of the period: with and without clipping, of one and of several rounds, with idle ranks."""
     forms = [{}, {"train__group": 1}, {"train__group": 1, "train__clip_norm": 0}, {"train__clip_norm": 0},
@@ -121,7 +121,7 @@ def a_flipped_bit_is_named_with_its_step(weft):
         weft.expect(79, "audit", run, says="has other bits when replayed")
 
 
-@case
+@drawn_case
 def groups_of_a_replay_are_steps_of_their_own(weft):
     """A rate that updates nothing leaves group 0 the step of a batch of 1. A text of one sample makes all groups alike."""
     still = {"train__optimizer": {"type": "sgd", "lr": 1e-30}, "train__steps": 2, "train__fingerprint": {"every": 0}}
@@ -164,7 +164,7 @@ def load(weft, name):
     return header["shape"], numbers
 
 
-@case
+@drawn_case
 def dumped_tensors_are_those_of_the_step(weft):
     """With SGD an update is the rate times the sum of all groups' gradients. A layer's output is the next one's input."""
     for number, form in enumerate(({"train__clip_norm": 1e9}, {"train__clip_norm": 0},
@@ -196,7 +196,7 @@ def dumped_tensors_are_those_of_the_step(weft):
             assert left == right and len(left[0]) == 2, micro
 
 
-@case
+@drawn_case
 def a_dump_that_cannot_be_is_refused(weft):
     config = weft.write("run.json", grouped())
     weft.expect(0, "train", config, "--run", "run", "-q")
@@ -208,7 +208,7 @@ def a_dump_that_cannot_be_is_refused(weft):
     weft.expect(73, "replay", "run", "--steps", "8..8", "--dump", "layer:h.0", "--into", "file/there", says="the folder of the dump")
 
 
-@case
+@drawn_case
 def an_audit_replays_the_drawn_parts(weft):
     config = weft.write("run.json", grouped(train__checkpoint={"every": 1, "keep_every": 2}))
     weft.expect(0, "train", config, "--run", "run", "-q")
@@ -233,7 +233,7 @@ def an_audit_replays_the_drawn_parts(weft):
     assert replay(weft, "run", code=79, verb="audit")["chain"]["broken"] == 2
 
 
-@case
+@drawn_case
 def a_run_begun_with_other_parameters_is_replayed_from_them(weft):
     config = weft.write("run.json", grouped())
     weft.expect(0, "train", config, "--run", "first", "-q")
@@ -246,7 +246,7 @@ def a_run_begun_with_other_parameters_is_replayed_from_them(weft):
     weft.expect(66, "audit", "third", says="no recorded step comes after a kept checkpoint")
 
 
-@case
+@drawn_case
 def plain_products_have_the_same_bits_at_every_level(weft):
     """Levels of Weft's kernels, of oneDNN and of the C library's functions, which has others for FMA."""
     config = weft.write("run.json", grouped(train__steps=3))
@@ -264,7 +264,7 @@ def plain_products_have_the_same_bits_at_every_level(weft):
     assert replay(weft, "avx20", "-n", "2", env=env)["equal"]
 
 
-@case
+@drawn_case
 def a_replay_names_what_its_bits_depend_on(weft):
     config = weft.write("run.json", grouped())
     weft.expect(0, "train", config, "--run", "run", "-q")

@@ -59,7 +59,7 @@ def from_the_least_that_fits_to_all_that_helps(weft):
             assert not point["fits"] or point["step_ns"] >= ilp["bound_ns"]
 
 
-@case
+@drawn_case
 def to_all_ends_where_every_planner_has_a_plan(weft):
     """The default is all planners but random; named planners are the only ones."""
     short, long = (sweep(weft, "--points", "3", "--set", "plan.time_limit=500ms", *flags)
@@ -122,7 +122,7 @@ def a_start_serves_every_period_left_open(weft):
     assert again["step_ns"] <= first["step_ns"], (again, first)
 
 
-@case
+@drawn_case
 def shares_of_strategies_change_along_the_curve(weft):
     flags = (os.path.join(RUNS, "gpt3-1.3b.json"), "--limits", "5GiB,29GiB", "--planners", "greedy", "--set",
              "plan.recompute=auto")
@@ -135,7 +135,7 @@ def shares_of_strategies_change_along_the_curve(weft):
     assert re.search(r"^  saved whole +9[0-9] % +0 %$", out, re.M), out
 
 
-@case
+@drawn_case
 def points_without_a_plan_are_shown(weft):
     said = sweep(weft, "--limits", "1GiB,100KiB,1GiB", "--planners", "all-dp")
     points = curves_of(said)["all-dp"]
@@ -250,7 +250,7 @@ def points_of_csv(path):
     return sorted(points, key=str)
 
 
-@case
+@drawn_case
 def every_point_of_the_picture_is_where_its_figures_are(weft):
     """The cases: predictions of a much faster machine, so that measured steps lie far above them; planners that do not
     fit; a split; a grid.
@@ -273,7 +273,7 @@ def every_point_of_the_picture_is_where_its_figures_are(weft):
     assert drawn == points_of_csv(table) and len({point[3] for point in drawn}) == 3, drawn
 
 
-@case
+@drawn_case
 def a_planner_is_a_staircase_from_its_least_limit(weft):
     """A plan's line runs from its limit up to that of a faster one, and a bound's line down from its limit."""
     table, path = weft.path("sweep.csv"), weft.path("sweep.svg")
@@ -304,7 +304,7 @@ def a_planner_is_a_staircase_from_its_least_limit(weft):
         assert picture.near("ns", float(y), bound), (y, bound)
 
 
-@case
+@drawn_case
 def a_picture_is_fit_to_print(weft):
     """A column of 85 mm has text of at least 6 points, whole ticks of 1, 2 or 5, and a shaded part without plans. Names
     do not overlap, and the title has no path.
@@ -346,7 +346,7 @@ def a_picture_is_fit_to_print(weft):
     assert title[1].startswith("batch ") and "emulated" in title[2] and "weft " in title[3], title
 
 
-@case
+@drawn_case
 def results_are_printed_whatever_becomes_of_the_files(weft):
     """The disk is full when the figure is written; the table and the other file exist."""
     if not os.path.exists("/dev/full"):
@@ -363,7 +363,7 @@ def results_are_printed_whatever_becomes_of_the_files(weft):
         assert "greedy" in out and "greedy" in open(written, encoding="utf-8").read(), out
 
 
-@case
+@drawn_case
 def split_stands_beside_the_joint_plan(weft):
     kept = json.loads(weft.expect(0, "plan", config_of(weft), "--planner", "all-sdp", "--json"))
     limit = kept["total_bytes"] * 5 // 4
@@ -417,13 +417,13 @@ def a_grid_goes_over_the_hosts_memory_too(weft):
         assert 0 < point["bound_ns"] <= point["step_ns"] and point["gap"] >= 0, point
 
 
-@case
+@drawn_case
 def one_limit_of_the_host_is_left_where_none_is_needed(weft):
     rows, hosts = grid(weft, "--limits", "1GiB", "--host-points", "4", "--planners", "greedy")
     assert hosts == [0] and rows[0][0]["fits"], rows
 
 
-@case
+@drawn_case
 def a_grid_begins_with_what_the_host_has_to_have(weft):
     """All state must be on the host here."""
     there = {"plan__offload": {"state": ["host"], "activations": ["device"], "update": ["device"]}}
@@ -433,7 +433,7 @@ def a_grid_begins_with_what_the_host_has_to_have(weft):
                 f"cluster.host.memory_limit={hosts[0] - 4096}B", "--planner", "greedy")
 
 
-@case
+@drawn_case
 def a_point_of_a_grid_is_what_plan_says(weft):
     rows, hosts = grid(weft, "--limits", "450KiB,1GiB", "--host-limits", "64MiB,0B,200KiB,0B",
                        "--planners", "greedy")
@@ -469,7 +469,7 @@ def more_of_either_memory_is_never_slower(weft):
         "nothing to plan again: choose another gap"
 
 
-@case
+@drawn_case
 def a_grids_plans_are_trained_too(weft):
     base = 256 << 20
     rows, _ = grid(weft, "--limits", f"{base + (450 << 10)}B,1GiB", "--host-limits", "0B,64MiB",
@@ -480,7 +480,7 @@ def a_grids_plans_are_trained_too(weft):
             assert (point.get("measured_step_ns", 0) > 0) == point["fits"], point
 
 
-@case
+@drawn_case
 def measure_trains_every_plan(weft):
     bare = weft.write("bare.json", tiny(cluster__device=None, cluster__memory_limit=None))
     code, out, err = weft.run("sweep", bare, "--measure", "--points", "2", "--planners",
@@ -578,7 +578,7 @@ def a_stopped_sweep_goes_on_where_it_was(weft):
     assert not os.path.exists(folder), "what was kept goes when all is written"
 
 
-@case
+@drawn_case
 def what_decides_a_row_decides_what_is_kept(weft):
     config, part = config_of(weft), weft.path("part.csv")
     folder = part + ".sweep"
@@ -620,7 +620,7 @@ def other_points_are_not_those_of_a_stopped_sweep(weft):
         assert open(part, encoding="utf-8").read() == open(whole, encoding="utf-8").read(), other
 
 
-@case
+@drawn_case
 def runs_of_a_stopped_sweep_are_kept_too(weft):
     config, part = config_of(weft, cluster__base="256MiB"), weft.path("part.csv")
     flags = ("--planners", "greedy,all-fsdp", "--limits", "1GiB,2GiB,3GiB", "--jobs", "1",
@@ -640,7 +640,7 @@ def a_planner_that_fails_ends_the_sweep_with_its_reason(weft):
                 "train.steps=none", says="train.steps")
 
 
-@case
+@drawn_case
 def a_planner_whose_process_is_killed_ends_the_sweep(weft):
     config = slow_config(weft, "killed-sweep.json")
     process = weft.start("sweep", config, "--planners", "ilp", "--limits", "50MiB,1GiB", "--jobs",

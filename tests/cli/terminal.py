@@ -7,7 +7,7 @@ import sys
 
 from configs import tiny
 from screen import show
-from tap import Skip, case, main, some
+from tap import Skip, case, drawn_case, main, some
 
 
 def prepare(weft):
@@ -67,7 +67,7 @@ def names_of(weft):
     return [re.findall(r"^  ([a-z-]+)  ", part, re.M) for part in (verbs, rest.split("Common")[0])]
 
 
-@case
+@drawn_case
 def no_line_of_any_verb_wraps_on_a_terminal(weft):
     prepare(weft)
     names, topics = names_of(weft)
@@ -88,7 +88,7 @@ def no_line_of_any_verb_wraps_on_a_terminal(weft):
             assert screen.text.strip() or arguments[0] == "launch", arguments
 
 
-@case
+@drawn_case
 def twenty_columns_show_every_column_of_an_answer(weft):
     prepare(weft)
     for code, *arguments in ((0, "best", "run.json"), (0, "plan", "run.json"), (0, "init", "--list"),
@@ -101,7 +101,7 @@ def twenty_columns_show_every_column_of_an_answer(weft):
         assert all(head in screen.text for head in heads), (arguments, screen.text)
 
 
-@case
+@drawn_case
 def elsewhere_no_report_is_wider_than_80_columns(weft):
     prepare(weft)
     for code, *arguments in VERBS:
@@ -132,7 +132,7 @@ def colours_add_to_words_where_they_are_wanted(weft):
             assert bool(screen.colours) == wanted, (arguments, flags, env, screen.colours)
 
 
-@case
+@drawn_case
 def a_narrow_terminal_loses_no_column_of_a_table(weft):
     prepare(weft)
     _, screen = show(weft, "sweep", "run.json", "--points", "9", "--planners", "ilp,greedy", "-q",

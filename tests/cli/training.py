@@ -10,7 +10,7 @@ import sys
 import time
 
 from configs import tiny
-from tap import Skip, case, main
+from tap import Skip, case, drawn_case, main
 
 
 def token_file(tokens, magic=20240520, version=1, count=None):
@@ -22,7 +22,7 @@ def lines_of(out):
     return [json.loads(line) for line in out.splitlines()]
 
 
-@case
+@drawn_case
 def a_token_file_trains_like_the_text(weft):
     """Bytes as 16-bit tokens are the same samples, so losses are equal."""
     text = bytes(i * 7919 >> 8 & 255 or 1 for i in range(20000))
@@ -34,7 +34,7 @@ def a_token_file_trains_like_the_text(weft):
     assert losses[0] == losses[1] and len(losses[0]) >= 3, losses
 
 
-@case
+@drawn_case
 def a_plan_knows_its_device(weft):
     config = weft.write("run.json", tiny())
     hashes = set()
@@ -81,7 +81,7 @@ def data_that_are_no_text_are_refused_until_they_are_bytes(weft):
     weft.expect(65, "check", weft.write("run.json", tiny(train__data=7)), says="a path, or")
 
 
-@case
+@drawn_case
 def shards_train_like_one_file(weft):
     text = bytes(i * 7919 >> 8 & 255 or 1 for i in range(20000))
     losses = []
@@ -96,7 +96,7 @@ def shards_train_like_one_file(weft):
     weft.expect(66, "train", config, "--run", "none", says="matches no file")
 
 
-@case
+@drawn_case
 def micro_steps_train_like_one(weft):
     """The samples are the same, so losses agree to rounding in both periods and cadences. Bits agree in both periods of
     one cadence.
@@ -134,7 +134,7 @@ def measured_run(hidden=32, **changes):
     return config
 
 
-@case
+@drawn_case
 def no_more_memory_is_taken_than_was_measured(weft):
     """The base includes memory that a library of products keeps after its first product."""
     config = weft.write("run.json", measured_run(hidden=256, model__layers__1__repeat=8))
@@ -145,7 +145,7 @@ def no_more_memory_is_taken_than_was_measured(weft):
     assert result["measured_bytes"] <= result["planned_bytes"], result
 
 
-@case
+@drawn_case
 def a_run_multiplies_as_its_profile_did(weft):
     """Planned times and memory belong to one way to multiply."""
     config = weft.write("run.json", measured_run(train__checkpoint={}))
@@ -197,7 +197,7 @@ def taken_by_others_s():
     return ticks / os.sysconf("SC_CLK_TCK") - own.ru_utime - own.ru_stime
 
 
-@case
+@drawn_case
 def data_are_waited_for_in_no_steady_step(weft):
     """A step reads the next one's data during its 1 ms of compute. A busy machine may not run the reader then. So a run
     that waited next to other load is repeated. An idle machine has no excuse.
@@ -227,7 +227,7 @@ def validated(weft, **changes):
     return lines[:-1], lines[-1]
 
 
-@case
+@drawn_case
 def evaluation_is_the_same_under_every_policy_and_changes_nothing(weft):
     plain = weft.write("plain.json", tiny(train__steps=5))
     result = lines_of(weft.expect(0, "train", plain, "--run", "plain", "--json"))[-1]
@@ -245,7 +245,7 @@ def evaluation_is_the_same_under_every_policy_and_changes_nothing(weft):
     assert all(other == losses[0] for other in losses), losses
 
 
-@case
+@drawn_case
 def evaluation_is_the_same_for_other_numbers_of_ranks(weft):
     losses = []
     for ranks, batch in ((1, 4), (2, 2), (4, 1)):
@@ -255,7 +255,7 @@ def evaluation_is_the_same_for_other_numbers_of_ranks(weft):
         assert all(abs(a - b) < 1e-4 for a, b in zip(losses[0], other)), losses
 
 
-@case
+@drawn_case
 def a_rate_that_never_falls_is_told(weft):
     """check and train warn before anything starts; the run is not refused."""
     for schedule, says in (({"type": "cosine", "warmup_steps": 5}, "longer than the run of 3 steps"),
@@ -307,7 +307,7 @@ def a_model_continues_what_it_has_learnt(weft):
     assert likeliest.startswith("fox jumps the quick brown fox jumps"), likeliest
 
 
-@case
+@drawn_case
 def kept_keys_and_values_change_no_token(weft):
     """Within the window each token costs one row; beyond it everything is recomputed."""
     with open("/usr/share/common-licenses/GPL-3", "rb") as file:
@@ -330,7 +330,7 @@ def kept_keys_and_values_change_no_token(weft):
     assert bytes(json.loads(again)["tokens"]) == whole[20:], (again, whole)
 
 
-@case
+@drawn_case
 def a_model_of_tokens_says_tokens(weft):
     learn(weft, token_file([300 + 7 * i % 50 for i in range(5000)]),
           model__layers__0__vocab=400, model__layers__3__vocab=400)
@@ -362,7 +362,7 @@ def generate_refuses_what_it_cannot(weft):
                 says="end with an lm_head")
 
 
-@case
+@drawn_case
 def every_time_of_an_emulated_link_says_so(weft):
     """The label is in a profile, a plan, lines of steps, the summary, metrics, result and sweep."""
     link = {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}

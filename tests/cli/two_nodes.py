@@ -11,7 +11,7 @@ import time
 
 from configs import tiny
 from saved import copy_step, crc32c, manifest, rewrite, same_files, tensors
-from tap import case, main
+from tap import case, drawn_case, main
 
 OUTER = {"every": 3, "momentum": 0.9, "lr": 0.7}
 # Steps of nodes on their own, and steps of all ranks with copies on each node.
@@ -76,7 +76,7 @@ def stop_one_rank(weft, config, rank):
     return int(names[0][5:])
 
 
-@case
+@drawn_case
 def a_stop_of_any_rank_stops_all_after_the_step(weft):
     for name, ranks in (("across", (1, 2, 3)), ("hsdp", (3,))):
         config = weft.write("run.json", two_nodes(**WAYS[name]))
@@ -112,7 +112,7 @@ def change_number(weft, step, tensor):
     rewrite(str(weft.directory / step / "manifest.json"), f'"crc32c": [{checksum}]', f'"crc32c": [{crc32c(data)}]')
 
 
-@case
+@drawn_case
 def each_nodes_parameters_are_in_the_fingerprint(weft):
     """Between averages a changed number of the second node changes the fingerprint, and no number of the first node."""
     still = {"type": "sgd", "lr": 1e-30}
@@ -133,7 +133,7 @@ def each_nodes_parameters_are_in_the_fingerprint(weft):
     assert len(set(seen.values())) == len(seen), seen
 
 
-@case
+@drawn_case
 def two_channels_have_the_bits_of_one(weft):
     for changes in WAYS.values():
         for planner in ("all-dp", "random") if "plan__policies" not in changes else ("all-hsdp", "random"):
@@ -149,7 +149,7 @@ def numbers_of(weft, path, suffix=""):
     return {name: found[name] for name in sorted(found)}
 
 
-@case
+@drawn_case
 def all_nodes_begin_with_the_parameters_of_from(weft):
     """With steps too small for fp32 all nodes keep them, over averages too. An anchor of 0 would multiply them."""
     train(weft, "origin", train__steps=3, plan__policies="dp")
@@ -169,7 +169,7 @@ def all_nodes_begin_with_the_parameters_of_from(weft):
                         assert apart <= 1e-6 * max(map(abs, values)), (run, step, what, tensor, apart)
 
 
-@case
+@drawn_case
 def a_run_from_another_one_goes_on_under_any_plan(weft):
     train(weft, "origin", train__steps=3)
     whole = train(weft, "whole", "--from", "origin", train__across=OUTER)

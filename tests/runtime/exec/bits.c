@@ -109,8 +109,7 @@ static void check_ranks(const char *path, int32_t ranks, const char *override,
 {
     static uint64_t n_called;
     char set_ranks[64];
-    const bool has_turn = n_called++ % 2 == test_turn(2);
-    if (!TEST_CASES_OF(true, has_turn, has_turn)) return;
+    if (!test_draws(n_called++, 3, 3)) return;
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
     const char *overrides[] = {set_ranks, "plan.blocks=2", "cluster.emulate=false", override, NULL};
     struct job job;

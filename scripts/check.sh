@@ -2,7 +2,7 @@
 # Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan, and then quick
 # judged mutants for two minutes (tests/mutants/mutants.py). Suite `plain` never runs under sanitizers, because it compares
 # text or bits. Sanitized builds have only the programs of their tests. Of the longest process tests the tree's seed
-# chooses half of the cases (tests/cli/tap.py). `all`, nightly or by hand, adds suites `repeats` and `race` under ASan,
+# draws a third of the cases (tests/cli/tap.py). `all`, nightly or by hand, adds suites `repeats` and `race` under ASan,
 # suite `thorough` to the plain tests, all cases of the longest tests, all mutants, and a build of
 # the product without a GPU part, by clang if there is one. The end lists the slowest tests, skipped tests with reasons,
 # failures, seconds, and one line that counts. After a green run build-check/passed holds the tested commit; after `all`,

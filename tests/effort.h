@@ -1,6 +1,6 @@
 /* Cases of a long test. A sanitizer makes each several times slower and finds faults that most
  * cases share, so it runs a part of the cases, with every kind among them. The longest tests of the
- * plain build run half of their cases, and all of them in `make check-all`. */
+ * plain build run a part too, and all of their cases in `make check-all`. */
 #ifndef WEFT_TESTS_EFFORT_H
 #define WEFT_TESTS_EFFORT_H
 

@@ -41,6 +41,24 @@ static bool gather_before_it_is_up(struct weft_program *program)
     return false;
 }
 
+/* All blocks of the unit were sent up earlier in the program, so only the missing wait is wrong. */
+static bool gather_before_the_last_is_up(struct weft_program *program)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_ALL_GATHER || at->after == 0) continue;
+        bool is_last = program->instructions[at->after].op == WEFT_OP_PARAMETERS_UP;
+        int32_t up = find_op(program, WEFT_OP_PARAMETERS_UP, at->after + 1);
+        for (; up >= 0; up = find_op(program, WEFT_OP_PARAMETERS_UP, up + 1))
+            is_last = is_last && program->instructions[up].unit != at->unit;
+        if (!is_last) continue;
+        forget(program, i, at->after);
+        at->after = 0;
+        return true;
+    }
+    return false;
+}
+
 static bool send_up_before_the_update(struct weft_program *program)
 {
     return forget_what_it_comes_after(program, WEFT_OP_PARAMETERS_UP);
@@ -101,6 +119,7 @@ Test(host_update, what_does_not_wait_is_refused)
 {
     static const struct program_change changes[] = {
         {gather_before_it_is_up, "before the unit's update is over", true},
+        {gather_before_the_last_is_up, "before the unit's update is over", true},
         {send_up_before_the_update, "does not come after its block's update", false},
         {send_down_before_the_reduction, "does not come after its block's last reduction", false},
         {leave_a_block_out, "blocks are not updated in order", false},

@@ -10,7 +10,7 @@
 #include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = 3, KEYS = 12, KEY_BYTES = 48 };
+enum { STEPS = 3, KEYS = 12, KEY_BYTES = 48, FULL_RANKS = 8 };
 
 struct outcome {
     struct weft_hash fingerprint;
@@ -132,39 +132,54 @@ static int64_t drawn_below(uint64_t seed, uint64_t counter, uint64_t below)
     return (int64_t)weft_rng_below(seed, 43, counter, below);
 }
 
-/* A random order, on any number of ranks. Offloading and recomputation are choices of plans. */
+/* Draws settings of the plan anew for each number of ranks, since no bit depends on them. LAMB's
+ * state stays on the device. */
+static void draw_plan(uint64_t seed, uint64_t share, bool moves_state, struct order *order)
+{
+    enum { OF_ORDER = 3, BITS = 20 };
+    static const char *const scales[] = {"plan.block_scale=usual", "plan.block_scale=half",
+                                         "plan.block_scale=twice", "plan.block_scale=whole"};
+    const uint64_t at = BITS + 10 * share;
+    int n = OF_ORDER;
+    for (int i = n; i < MOST_SETTINGS; i++)
+        order->settings[i] = NULL;
+    if (drawn_below(seed, at, 2) == 0) order->settings[n++] = "plan.recompute=auto";
+    order->settings[n++] = scales[drawn_below(seed, at + 1, 4)];
+    if (drawn_below(seed, at + 2, 2) == 0) return;
+    order->settings[n++] = "cluster.host.memory_limit=1GB";
+    order->settings[n++] = "cluster.host.down.bandwidth=1GB/s";
+    order->settings[n++] = "cluster.host.up.bandwidth=2GB/s";
+    order->settings[n++] = "cluster.host.update=1GB/s";
+    order->settings[n++] = moves_state ? "plan.offload.state=[\"device\",\"host\"]"
+                                       : "plan.offload.state=[\"device\"]";
+    order->settings[n++] = "plan.offload.activations=[\"device\",\"host\"]";
+}
+
+/* A random order, on any number of ranks. Offloading, recomputation, policies and the size of
+ * blocks are choices of plans. */
 static void check_random(uint64_t seed, struct outcome *shared)
 {
     static const char *const dtypes[] = {"f32", "bf16", "f16"};
     static const char *const optimizers[] = {"adamw", "lamb", "sgd"};
     static const char *const clips[] = {"train.clip_norm=0", "train.clip_norm=0.5",
                                         "train.clip_norm=1e12"};
+    static const int32_t groups[] = {6, 8, 12};
     static char dtype[KEY_BYTES], optimizer[KEY_BYTES];
     const int64_t type = drawn_below(seed, 1, 3), precision = drawn_below(seed, 0, 3);
     const bool clips_f16 = precision == 2; /* its updates wait for the norm */
     snprintf(dtype, sizeof dtype, "train.precision.compute=%s", dtypes[precision]);
     snprintf(optimizer, sizeof optimizer, "train.optimizer.type=%s", optimizers[type]);
     struct order order = {
-        .groups = drawn_below(seed, 2, 2) == 0 ? 6 : 8,
+        .groups = groups[drawn_below(seed, 2, 3)],
         .micro_steps = 1 + (int32_t)drawn_below(seed, 3, 2),
         .settings = {dtype, optimizer, clips[clips_f16 ? 2 : drawn_below(seed, 4, 2)]}};
-    int n = 3;
-    if (drawn_below(seed, 5, 2) == 0) order.settings[n++] = "plan.recompute=auto";
-    if (drawn_below(seed, 6, 2) == 0) {
-        order.settings[n++] = "cluster.host.memory_limit=1GB";
-        order.settings[n++] = "cluster.host.down.bandwidth=1GB/s";
-        order.settings[n++] = "cluster.host.up.bandwidth=2GB/s";
-        order.settings[n++] = "cluster.host.update=1GB/s";
-        order.settings[n++] = type == 1 ? "plan.offload.state=[\"device\"]"
-                                        : "plan.offload.state=[\"device\",\"host\"]";
-        order.settings[n++] = "plan.offload.activations=[\"device\",\"host\"]";
-    }
     struct outcome first = {0};
     int runs = 0;
     for (int i = 0; i < 3; i++) {
-        const uint64_t below = (uint64_t)order.groups;
+        const uint64_t below = order.groups < FULL_RANKS ? (uint64_t)order.groups : FULL_RANKS;
         const int32_t ranks = 1 + (int32_t)drawn_below(seed, (uint64_t)(10 + i), below);
         const struct share share = {ranks, ranks};
+        draw_plan(seed, (uint64_t)i, type != 1, &order);
         check_share(&order, &share, 1000 * seed + (uint64_t)i, 1, shared, &first, &runs);
     }
 }
@@ -189,7 +204,7 @@ RANKS_TEST(any_ranks)
          {{4, 2}, {6, 2}}},
     };
     struct outcome *shared = job_shared(sizeof *shared), found[2];
-    const uint64_t draws = (uint64_t)TEST_CASES_OF(300, 3, 1);
+    const uint64_t draws = (uint64_t)TEST_CASES_OF(300, 40, 1);
     const char *const first = getenv("WEFT_TEST_SEED");
     const uint64_t seed = first == NULL ? 1 : strtoull(first, NULL, 10);
     for (int o = 0; o < (int)(sizeof orders / sizeof *orders); o++) {

@@ -65,7 +65,7 @@ static enum weft_status add_planners(struct bench *b, const char *list, struct w
     b->n_planners = 0;
     if (strcmp(list, "all") == 0) {
         for (const struct weft_planner *p = weft_planners(); p->name; p++)
-            b->planners[b->n_planners++] = p->name;
+            if (!p->solves) b->planners[b->n_planners++] = p->name;
         return WEFT_OK;
     }
     snprintf(b->names, sizeof b->names, "%s", list);

@@ -11,8 +11,17 @@ static double cost[] = {2, 3}, lower[] = {0, 0}, upper[] = {4, 4}, row_lower[] =
 static double row_upper[] = {INFINITY}, value[] = {1, 1};
 static int64_t row_start[] = {0, 2};
 static int32_t column[] = {0, 1};
-static const struct weft_lp lp = {2,         cost, lower,     upper,  1,    row_lower,
-                                  row_upper, 2,    row_start, column, value};
+static const struct weft_lp lp = {.n_columns = 2,
+                                  .cost = cost,
+                                  .lower = lower,
+                                  .upper = upper,
+                                  .n_rows = 1,
+                                  .row_lower = row_lower,
+                                  .row_upper = row_upper,
+                                  .n_entries = 2,
+                                  .row_start = row_start,
+                                  .column = column,
+                                  .value = value};
 static const struct weft_lp_limits limits = {.iterations = 77};
 
 /* The caller's side. */

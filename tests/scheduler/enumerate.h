@@ -18,8 +18,8 @@ enum {
 int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes,
                        int32_t *strategies);
 
-/* Step time of the fastest plan with the given strategies within the problem's limits, -1 when there
- * is none. */
+/* Step time of the fastest plan with the given strategies within the problem's limits, -1 when
+ * there is none. */
 int64_t enumerate_of(const struct weft_problem *problem, const int32_t *strategies);
 
 /* The least limit of the device of any plan within the other tiers: the same, over the largest row;

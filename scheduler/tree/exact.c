@@ -396,6 +396,11 @@ static void explore_round(struct weft_exact *exact, int32_t strays)
     explore_state(exact, at);
 }
 
+bool weft_exact_can(const struct weft_exact *exact)
+{
+    return exact->search->table->n_slots + exact->search->table->n_blocks <= MOST_EVENTS;
+}
+
 enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strategies,
                                 int64_t most_steps, bool *complete, struct weft_error *err)
 {
@@ -404,7 +409,7 @@ enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strateg
     exact->n_moves = 0;
     exact->err = err;
     exact->status = WEFT_OK;
-    if (exact->search->table->n_slots + exact->search->table->n_blocks > MOST_EVENTS) {
+    if (!weft_exact_can(exact)) {
         exact->steps = exact->steps_left = 0;
         *complete = false;
         return WEFT_OK;

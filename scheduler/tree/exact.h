@@ -15,6 +15,9 @@ WEFT_MUST_USE enum weft_status weft_exact_create(struct weft_search *search,
                                                  struct weft_exact **out, struct weft_error *err);
 void weft_exact_destroy(struct weft_exact *exact); /* accepts NULL */
 
+/* False if the problem is too deep for a stack. */
+bool weft_exact_can(const struct weft_exact *exact);
+
 /* Tries placements of the strategies. A faster one replaces the search's best. *complete: all were
  * tried. WEFT_E_SYSTEM only. */
 WEFT_MUST_USE enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strategies,

@@ -6,7 +6,7 @@
 transformers saves a model, `weft import` reads it. Logits in f32 must agree within 1e-5 of the largest, the held-out loss
 within 1e-6 of itself, and 20 steps of AdamW from the same parameters on the same samples within 1e-5. `weft export --to
 hf` must give transformers' own file byte for byte after the import, and after training a model with Weft's held-out
-loss. --large adds GPT-2's shape of 124M, and logits of Qwen 2.5's of 0.5B. WEFT_TORCH is an interpreter with torch and
+loss within 1e-5: training makes logits larger and the loss smaller, so rounding is a larger part of it. --large adds GPT-2's shape of 124M, and logits of Qwen 2.5's of 0.5B. WEFT_TORCH is an interpreter with torch and
 transformers; without them the judge ends with 77."""
 import json
 import os
@@ -210,7 +210,7 @@ def main():
     for name, (kind, keys) in {**MODELS, **(LARGE if large else {})}.items():
         with tempfile.TemporaryDirectory() as directory:
             logits, loss, steps, out = Judge(os.path.abspath(sys.argv[1]), directory).judge(name, kind, keys)
-        failed += not (logits <= 1e-5 and loss <= 1e-6 and steps <= 1e-5 and out <= 1e-6)
+        failed += not (logits <= 1e-5 and loss <= 1e-6 and steps <= 1e-5 and out <= 1e-5)
         print(f"{name:14} logits {logits:.1e} apart, held-out loss {loss:.1e}, {STEPS} losses {steps:.1e}, "
               f"exported {out:.1e}", flush=True)
     for name, (kind, keys) in UNTRAINED.items() if large else ():

@@ -10,10 +10,10 @@ struct weft_link {
     double bytes_per_s; /* that a rank sends; 0: not given */
 };
 
-/* Location: a kind of memory; a tier is one of them. */
 /* Whole checkpoints in host memory (train.checkpoint.host). */
 enum { WEFT_VAULT_GENERATIONS = 2 };
 
+/* Location: a kind of memory; a tier is one of them. */
 enum weft_home { WEFT_HOME_DEVICE, WEFT_HOME_HOST, WEFT_HOME_DISK, WEFT_HOME_COUNT };
 extern const char *const weft_home_names[WEFT_HOME_COUNT + 1]; /* NULL at the end */
 

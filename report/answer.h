@@ -68,9 +68,8 @@ struct weft_rows {
     bool is_flat;      /* each row of JSON is on one line */
     bool is_object;    /* in JSON: an object with a member for each row, by its name */
     /* In JSON rows are series: objects with the first cell and an array `points` of their rows.
-     * NULL: rows are no series. The axes of their picture are the columns x and y. */
+     * NULL: rows are no series. */
     const char *points;
-    int32_t x, y;
     int32_t n_columns, n_rows;
     struct weft_column *columns;
     struct weft_answer_row {

@@ -116,12 +116,13 @@ static void render_list(const char *list, size_t indent, struct weft_text *out)
 
 void weft_answer_text(const struct weft_answer *answer, struct weft_text *out)
 {
+    out->failed |= answer->failed;
+    if (answer->failed) return;
     for (const struct weft_answer_part *part = answer->first; part; part = part->next) {
         if (part->kind == WEFT_PART_TEXT && part->text != NULL) weft_text_add(out, part->text);
         if (part->kind == WEFT_PART_LIST && part->text != NULL) render_list(part->text, 10, out);
         if (part->rows != NULL) render_table(part->rows, out);
     }
-    if (answer->failed) out->failed = true;
 }
 
 static void put_value(enum weft_figure figure, const struct weft_answer_cell *cell,
@@ -240,6 +241,9 @@ static void put_table(const struct weft_rows *rows, struct weft_json_writer *wri
 
 void weft_answer_members(const struct weft_answer *answer, struct weft_json_writer *writer)
 {
+    /* A word whose copy failed is NULL, even a key. */
+    writer->text->failed |= answer->failed;
+    if (answer->failed) return;
     for (const struct weft_answer_part *part = answer->first; part; part = part->next) {
         const char *text = part->text != NULL ? part->text : "";
         struct weft_text line;
@@ -269,7 +273,6 @@ void weft_answer_members(const struct weft_answer *answer, struct weft_json_writ
             break;
         }
     }
-    if (answer->failed) writer->text->failed = true;
 }
 
 void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer *writer)

@@ -103,8 +103,6 @@ void weft_sweep_put_points(const struct weft_sweep *sweep, struct weft_answer *a
     if (rows == NULL) return;
     rows->is_flat = true;
     rows->points = "points";
-    rows->x = column_of(sweep->split ? 1 : 0);
-    rows->y = column_of(STEP);
     for (int32_t c = 0; c < sweep->n_curves; c++)
         for (int32_t i = 0; i < sweep->curves[c].n_points; i++)
             add_point(sweep, c, &sweep->curves[c].points[i], rows);

@@ -222,8 +222,8 @@ Test(sweep, json_says_which_points_have_no_plan)
     weft_text_finish(&out);
 }
 
-/* Shares above 0 are in JSON, and the axes of a picture are columns of the points. */
-Test(sweep, points_have_shares_and_axes)
+/* Shares above 0 are in JSON. */
+Test(sweep, points_have_shares)
 {
     struct small_sweep small;
     struct weft_text out;
@@ -238,13 +238,6 @@ Test(sweep, points_have_shares_and_axes)
                      "\"state\": {\"device\": 1}}}"),
               "%s", weft_text_chars(&out));
     weft_text_finish(&out);
-    struct weft_answer answer = {0};
-    weft_sweep_put_points(&small.sweep, &answer);
-    const struct weft_rows *rows = answer.first->rows;
-    cr_assert_str_eq(rows->columns[rows->x].key, "memory_limit_bytes");
-    cr_assert_str_eq(rows->columns[rows->y].key, "step_ns");
-    cr_assert_eq(rows->columns[rows->y].figure, WEFT_FIGURE_NS);
-    weft_answer_finish(&answer);
 }
 
 /* A split has one limit; the joint plan stands in the last column. */

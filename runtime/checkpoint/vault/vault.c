@@ -29,11 +29,21 @@ static void clear_files(struct weft_vault *kept)
             kept->fds[g][f] = -1;
 }
 
+/* A signal interrupts it with nothing taken. */
+static int take_bytes(int fd, int64_t bytes)
+{
+    int error;
+    do
+        error = posix_fallocate(fd, 0, (off_t)bytes);
+    while (error == EINTR);
+    return error;
+}
+
 static enum weft_status create_file(int64_t bytes, int *fd, struct weft_error *err)
 {
     *fd = memfd_create("weft-checkpoint", MFD_CLOEXEC);
     int error = *fd < 0 ? errno : 0;
-    if (error == 0 && bytes > 0) error = posix_fallocate(*fd, 0, (off_t)bytes);
+    if (error == 0 && bytes > 0) error = take_bytes(*fd, bytes);
     if (error == 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_SYSTEM,
                      "train.checkpoint.host: %" PRId64

@@ -519,7 +519,7 @@ static enum weft_status check_kept(const struct builder *b)
     return weft_fail(b->err, WEFT_E_INFEASIBLE,
                      "train.checkpoint.host: checkpoints of two steps take %s (%" PRId64
                      " bytes) of host memory a rank, and cluster.host.memory_limit is %s: raise it "
-                     "to %" PRId64 ", start more ranks, or set train.checkpoint.host to 0",
+                     "to %" PRId64 "B, start more ranks, or set train.checkpoint.host to 0",
                      weft_units_show_bytes(kept_bytes, kept), kept_bytes,
                      weft_units_show_bytes(limit_bytes, limit), kept_bytes);
 }

@@ -56,10 +56,9 @@ enum weft_status weft_elastic_read(const struct weft_cli *cli, struct weft_elast
     return WEFT_OK;
 }
 
-enum weft_status weft_elastic_keep(struct weft_elastic *elastic, const struct weft_config *config,
-                                   struct weft_error *err)
+enum weft_status weft_elastic_check(const struct weft_elastic *elastic,
+                                    const struct weft_config *config, struct weft_error *err)
 {
-    struct weft_layout *layout = NULL;
     const long long every = config->train.checkpoint.host;
     if (every == 0 || elastic->keeps) return WEFT_OK;
     if (weft_hosts_are_ours())
@@ -68,13 +67,38 @@ enum weft_status weft_elastic_keep(struct weft_elastic *elastic, const struct we
                          "a neighbour yet, so the memory would end with its rank: set it to 0, "
                          "and train.checkpoint.every to fewer steps",
                          every);
-    if (elastic->most == 0) {
+    if (elastic->most == 0)
         weft_log(WEFT_LOG_WARNING,
                  "train.checkpoint.host is %lld: host memory keeps nothing without --elastic "
                  "MIN:MAX, for it ends with this process",
                  every);
-        return WEFT_OK;
-    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_elastic_check_least(const struct weft_elastic *elastic,
+                                          const struct weft_config *config, struct weft_error *err)
+{
+    char kept[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
+    const int64_t limit_bytes = config->cluster.host.memory_limit_bytes;
+    struct weft_config least = *config;
+    if (elastic->most == 0 || elastic->keeps) return WEFT_OK;
+    least.cluster.ranks = elastic->least;
+    const int64_t bytes = weft_config_kept_bytes(&least);
+    if (bytes <= limit_bytes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE,
+                     "--elastic: checkpoints of two steps (train.checkpoint.host) take %s of host "
+                     "memory a rank with %" PRId64 " rank%s, and cluster.host.memory_limit is %s: "
+                     "raise it to %" PRId64 "B, or give more ranks as the least",
+                     weft_units_show_bytes(bytes, kept), elastic->least,
+                     elastic->least == 1 ? "" : "s", weft_units_show_bytes(limit_bytes, limit),
+                     bytes);
+}
+
+enum weft_status weft_elastic_keep(struct weft_elastic *elastic, const struct weft_config *config,
+                                   struct weft_error *err)
+{
+    struct weft_layout *layout = NULL;
+    if (config->train.checkpoint.host == 0 || elastic->keeps || elastic->most == 0) return WEFT_OK;
     WEFT_TRY(weft_layout_create(config->model, weft_config_states(config),
                                 weft_config_nodes(config), WEFT_CHECKPOINT_CHUNK_BYTES, &layout,
                                 err));
@@ -147,11 +171,15 @@ void weft_elastic_begin(struct weft_elastic *elastic, int64_t step_ns,
     elastic->before_ranks = elastic->ranks;
 }
 
+bool weft_elastic_may_go_on(const struct weft_elastic *elastic, enum weft_status status)
+{
+    return elastic->most > 0 && (status == WEFT_E_LOST || status == WEFT_E_HANG);
+}
+
 bool weft_elastic_goes_on(struct weft_elastic *elastic, const struct weft_error *why,
                           int64_t steps_done, int64_t saved_step)
 {
-    if (elastic->most == 0 || (why->status != WEFT_E_LOST && why->status != WEFT_E_HANG))
-        return false;
+    if (!weft_elastic_may_go_on(elastic, why->status)) return false;
     elastic->tries++;
     if (saved_step > elastic->saved_step) {
         elastic->saved_step = saved_step;

@@ -32,8 +32,18 @@ struct weft_elastic {
 WEFT_MUST_USE enum weft_status weft_elastic_read(const struct weft_cli *cli,
                                                  struct weft_elastic *out, struct weft_error *err);
 
-/* Makes the memory for train.checkpoint.host at the first start. A run that is not elastic keeps
- * nothing, with a warning. WEFT_E_USAGE under an MPI launcher, and WEFT_E_SYSTEM. */
+/* Checks the use of train.checkpoint.host before the first plan. A run that is not elastic keeps
+ * nothing, with a warning. WEFT_E_USAGE under an MPI launcher. */
+WEFT_MUST_USE enum weft_status weft_elastic_check(const struct weft_elastic *elastic,
+                                                  const struct weft_config *config,
+                                                  struct weft_error *err);
+/* Fewer ranks keep more bytes each. WEFT_E_USAGE if those of MIN ranks are above the host's limit,
+ * for a start with so few would be refused. */
+WEFT_MUST_USE enum weft_status weft_elastic_check_least(const struct weft_elastic *elastic,
+                                                        const struct weft_config *config,
+                                                        struct weft_error *err);
+/* Makes the memory for train.checkpoint.host at the first start of an elastic run. WEFT_E_SYSTEM
+ * without it. */
 WEFT_MUST_USE enum weft_status weft_elastic_keep(struct weft_elastic *elastic,
                                                  const struct weft_config *config,
                                                  struct weft_error *err);
@@ -49,6 +59,8 @@ WEFT_MUST_USE enum weft_status weft_elastic_find_saved(struct weft_elastic *elas
 void weft_elastic_begin(struct weft_elastic *elastic, int64_t step_ns,
                         const struct weft_manifest_split *split);
 
+/* Whether a run may go on after a start with this status: ranks died. */
+bool weft_elastic_may_go_on(const struct weft_elastic *elastic, enum weft_status status);
 /* Called after a start, with its last step and the step of the run's last checkpoint. True if ranks
  * died and the run goes on, with elastic->ranks; tells why. */
 bool weft_elastic_goes_on(struct weft_elastic *elastic, const struct weft_error *why,

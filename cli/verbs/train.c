@@ -297,11 +297,12 @@ static enum weft_status check_training(const struct weft_resumption *from,
 /* Makes all checks that need no measurement and no files of the run. */
 static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resumption *from,
                                     const struct weft_run_request *request,
-                                    struct weft_elastic *elastic, struct weft_session *session,
-                                    bool *finished, struct weft_error *err)
+                                    const struct weft_elastic *elastic,
+                                    struct weft_session *session, bool *finished,
+                                    struct weft_error *err)
 {
     WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
-    WEFT_TRY(weft_elastic_keep(elastic, session->config, err));
+    WEFT_TRY(weft_elastic_check(elastic, session->config, err));
     struct weft_manifest_split split;
     WEFT_TRY(weft_run_directory_check(request, session->config, finished, &split, err));
     if (*finished) return WEFT_OK;
@@ -416,6 +417,7 @@ static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_
 {
     struct weft_run_directory directory = {.lock_fd = -1};
     enum weft_status status = decide_plan(cli, from, session, err);
+    if (status == WEFT_OK) status = weft_elastic_check_least(elastic, session->config, err);
     if (status == WEFT_OK) begin_elastic(session, elastic);
     if (status == WEFT_OK)
         status = weft_run_directory_open(request, session->config, &directory, err);
@@ -423,6 +425,8 @@ static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_
         status = tell_finished(cli, session, err);
     else if (status == WEFT_OK)
         status = weft_run_directory_record(&directory, session, err);
+    if (status == WEFT_OK && !directory.finished)
+        status = weft_elastic_keep(elastic, session->config, err);
     if (status == WEFT_OK && !directory.finished)
         status = train_session(cli, session, &directory, elastic, reach, err);
     weft_run_directory_close(&directory);
@@ -471,7 +475,8 @@ static enum weft_status start_elastic(struct weft_cli *cli, struct weft_elastic 
     struct weft_job_reach reach = {0};
     int64_t on_disk = 0, saved_step = 0;
     enum weft_status status = start_once(cli, elastic, &reach, err);
-    while (status != WEFT_OK && find_saved(cli->run_directory, &on_disk, NULL) == WEFT_OK &&
+    while (weft_elastic_may_go_on(elastic, status) &&
+           find_saved(cli->run_directory, &on_disk, NULL) == WEFT_OK &&
            weft_elastic_find_saved(elastic, on_disk, &saved_step, NULL) == WEFT_OK &&
            weft_elastic_goes_on(elastic, err, reach.steps_done, saved_step)) {
         ranks_ran = 0;

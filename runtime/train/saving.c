@@ -50,6 +50,7 @@ struct weft_saving {
     struct weft_keeping *keeping;       /* in host memory; NULL: keeps none there */
     struct weft_progress progress;
     int64_t steps_done, saved_step;
+    int64_t kept_step;    /* kept last by this start; 0: none */
     int64_t pending_step; /* being saved; -1: none */
     int64_t last_step;    /* no step follows it; -1: not known yet */
     int64_t stalled_ns;   /* time that training stood still for the save */
@@ -674,10 +675,15 @@ static enum weft_status keep_step(struct weft_saving *saving, struct weft_exec *
     struct weft_error *why = calloc(1, sizeof *why);
     if (why == NULL) return weft_fail_memory(err, "an error");
     enum weft_status status = weft_keeping_save(saving->keeping, &saving->progress, &pieces, why);
+    if (status == WEFT_OK) saving->kept_step = saving->progress.step;
     if (status == WEFT_E_IO && !saving->train->checkpoint.required) {
-        if (saving->rank == 0)
+        if (saving->rank == 0 && saving->kept_step > 0)
+            weft_log(WEFT_LOG_WARNING, "%s. Training goes on, and host memory has step %" PRId64,
+                     why->text, saving->kept_step);
+        else if (saving->rank == 0)
             weft_log(WEFT_LOG_WARNING,
-                     "%s. Training goes on, and host memory has the step before it", why->text);
+                     "%s. Training goes on, and host memory has no checkpoint of this start",
+                     why->text);
         status = WEFT_OK;
     } else if (status == WEFT_E_NUMERIC) {
         fail_dead(saving, "", why, err);

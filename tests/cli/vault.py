@@ -166,7 +166,7 @@ def a_failed_save_leaves_the_generation_before(weft):
     config = kept(weft)
     _, _, err = weft.run("train", config, "--run", weft.fresh("run"), "-q", "--elastic", "1:2",
                          env={"WEFT_FAILPOINT": "keep_manifest:rank=0:step=6:do=error"})
-    assert err.count("step 6 cannot be saved") == 1 and "host memory has the step before it" in err, err
+    assert err.count("step 6 cannot be saved") == 1 and "host memory has step 4" in err, err
     checkpoint = {"every": 100, "host": 2, "required": True}
     weft.expect(74, "train", kept(weft, train__checkpoint=checkpoint), "--run", weft.fresh("run"), "-q", "--elastic",
                 "1:2", says="step 6 cannot be saved", env={"WEFT_FAILPOINT": "keep_manifest:rank=0:step=6:do=error"})
@@ -179,16 +179,25 @@ def the_bytes_are_in_the_plan_and_within_the_limit(weft):
     tiers = json.loads(weft.expect(0, "plan", config, "--json"))["tiers"]
     planned = tiers[0]["checkpoint_bytes"]
     assert tiers[0]["name"] == "host" and tiers[0]["peak_bytes"] == planned, tiers
-    assert "train.checkpoint.host" in weft.expect(0, "plan", config)
+    told = weft.expect(0, "plan", config)
+    assert "train.checkpoint.host" in told and "exposed" in told, told
+    assert not any(words in told for words in ("another tier", "state of", "lanes  ")), told
+    weft.expect(78, "plan", config, "--memory-limit", "16KiB", says="the least limit that fits is")
     exact = kept(weft, cluster__host={"memory_limit": f"{planned}B"})
-    weft.expect(0, "train", exact, "--run", weft.fresh("run"), "-q", "--elastic", "1:2", "-n", "2")
+    weft.expect(0, "train", exact, "--run", weft.fresh("run"), "-q", "--elastic", "2:2")
     with open(weft.path("run/result.json"), encoding="utf-8") as file:
         result = json.load(file)
     assert result["host_planned_bytes"] == planned, result
     assert planned - (192 << 10) <= result["host_measured_bytes"] <= planned, result
+    code, _, err = weft.run("train", exact, "--run", weft.fresh("run"), "-q", "--elastic", "1:2")
+    assert code == 64 and "with 1 rank, and cluster.host.memory_limit is" in err, (code, err)
+    needed = re.search(r"raise it to (\d+B)", err).group(1)
+    assert not os.path.exists(weft.path("run/config.json"))
+    enough = kept(weft, cluster__host={"memory_limit": needed})
+    weft.expect(0, "train", enough, "--run", weft.fresh("run"), "-q", "--elastic", "1:2")
     less = kept(weft, cluster__host={"memory_limit": f"{planned - 1}B"})
     for verb in (["plan", less], ["train", less, "--run", weft.fresh("run"), "--elastic", "1:2"]):
-        weft.expect(78, *verb, says=["train.checkpoint.host: checkpoints of two steps take", str(planned)])
+        weft.expect(78, *verb, says=["train.checkpoint.host: checkpoints of two steps take", f"raise it to {planned}B"])
 
 
 @case

@@ -175,6 +175,33 @@ bool weft_problem_contends(const struct weft_problem *problem)
     return contends;
 }
 
+static bool moves_lane(enum weft_lane_kind kind)
+{
+    return kind != WEFT_LANE_KIND_COMPUTE && kind != WEFT_LANE_KIND_NETWORK &&
+           kind != WEFT_LANE_KIND_ACROSS;
+}
+
+static bool holds_elsewhere(const struct weft_hold *holds, int32_t n)
+{
+    bool elsewhere = false;
+    for (int32_t i = 0; i < n; i++)
+        elsewhere |= holds[i].tier > 0 && holds[i].category != WEFT_CATEGORY_CHECKPOINTS;
+    return elsewhere;
+}
+
+bool weft_problem_moves(const struct weft_problem *problem)
+{
+    bool moves = holds_elsewhere(problem->common, problem->n_common);
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++)
+        moves |= moves_lane(problem->lanes[lane].kind);
+    for (int32_t d = 0; d < problem->n_decisions; d++) {
+        const struct weft_problem_decision *of = &problem->decisions[d];
+        for (int32_t k = 0; k < of->n_strategies; k++)
+            moves |= holds_elsewhere(of->strategies[k].holds, of->strategies[k].n_holds);
+    }
+    return moves;
+}
+
 const struct weft_hold *weft_problem_ring(const struct weft_problem *problem)
 {
     bool has_disk = false;

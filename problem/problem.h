@@ -102,6 +102,9 @@ int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64
 /* The hold of the ring of a disk, ahead of other staging; NULL: none. */
 const struct weft_hold *weft_problem_ring(const struct weft_problem *problem);
 
+/* True if a plan may hold anything but whole checkpoints outside the device, or move it there. */
+bool weft_problem_moves(const struct weft_problem *problem);
+
 /* Gives the problem one tier, the device's memory. */
 void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes);
 

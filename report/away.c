@@ -33,7 +33,7 @@ void weft_report_lanes(const struct weft_plan *plan, struct weft_answer *out)
 {
     char shown[WEFT_UNITS_TEXT_BYTES];
     struct busy busy[WEFT_MOST_LANES];
-    if (plan->problem->n_tiers == 1) return;
+    if (!weft_problem_moves(plan->problem)) return;
     const int32_t n = list_busy(plan, busy);
     weft_answer_open(out, "lanes");
     for (int32_t i = 0; i < n; i++) {

@@ -194,10 +194,13 @@ static void say_tier(const struct weft_problem *problem, int32_t tier, const str
     char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
     char read[WEFT_UNITS_TEXT_BYTES], written[WEFT_UNITS_TEXT_BYTES];
     const int32_t n_units = weft_problem_n_units(problem);
-    weft_answer_say(out, NULL, "%-9s %s a rank of %s: state of %d of %d units",
-                    problem->tiers[tier].name, weft_units_show_bytes(use->peak_bytes, held),
-                    weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use->n_units,
-                    n_units);
+    const bool moves = weft_problem_moves(problem);
+    weft_answer_say(out, NULL, "%-9s %s a rank of %s%s", problem->tiers[tier].name,
+                    weft_units_show_bytes(use->peak_bytes, held),
+                    weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit),
+                    moves ? "" : "\n");
+    if (!moves) return;
+    weft_answer_say(out, NULL, ": state of %d of %d units", use->n_units, n_units);
     if (use->n_updated == 0 || use->read_bytes > 0)
         weft_answer_say(out, NULL, "; a step reads %s of it and writes %s",
                         weft_units_show_bytes(use->read_bytes, read),
@@ -575,7 +578,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_answer *out)
     report_list(plan, "saved", report_saved, out);
     weft_answer_say(out, NULL, "step      %s predicted; compute %s, ",
                     weft_units_show_ns(p->step_ns, a), weft_units_show_ns(p->compute_ns, b));
-    const bool away = plan->problem->n_tiers > 1;
+    const bool away = weft_problem_moves(plan->problem);
     weft_answer_say(out, NULL,
                     away ? "communication %s, %s waited for it or another tier"
                          : "communication %s, of which %s exposed",

@@ -167,7 +167,8 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
 {
     struct weft_text text = {0};
     int64_t limit_bytes = table->problem->tiers[0].limit_bytes;
-    if (table->problem->n_tiers > 1) {
+    const bool moves = weft_problem_moves(table->problem);
+    if (moves) {
         if (*refusal) weft_text_addf(&text, "%s. ", refusal);
         add_tiers(&text, table->problem, paged_bytes);
     } else if (*refusal) {
@@ -182,7 +183,7 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
         add_bytes(&text, limit_bytes);
         weft_text_add(&text, ": the least limit that fits is ");
     }
-    if (table->problem->n_tiers == 1) add_least(&text, table, paged_bytes);
+    if (!moves) add_least(&text, table, paged_bytes);
     add_peak(&text, table);
     enum weft_status status =
         weft_fail(err, WEFT_E_INFEASIBLE, "%s",

@@ -7,15 +7,17 @@ import json
 import os
 import sys
 import warnings
+from unittest import mock
 
 import models
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 import weft
-from weft import measures
+from weft import measures, planning
+from weft.ranks import gather_numbers
 
 MICRO_STEPS, STEPS = 3, 3
 BF16 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
@@ -139,12 +141,15 @@ def replicate(mesh, width=96):
     own, seen = train(plan.apply(models.make_model(width=width), mesh=mesh), run_step)
     single = init_device_mesh("cpu", (4, 1), mesh_dim_names=("replicate", "shard"))
     cube = init_device_mesh("cpu", (1, 2, 2), mesh_dim_names=("pp", "replicate", "shard"))
+    with torch.device("meta"):
+        meta = models.make_model(), (torch.zeros(8, 64, dtype=torch.long),) * 2, loss_of
     return {"default": default, "own": own, "differences": seen.compare(plan), "text": str(plan), "ranks": plan.said["ranks"],
             "peaks": [seen.peak_bytes, plan.said["predicted"]["peak_bytes"]],
             "refused": [refusal(lambda: plan.apply(models.make_model(width=width), mesh=mesh["shard"])),
                         refusal(lambda: plan.apply(models.make_model(width=width))),
                         refusal(lambda: weft.plan(models.make_model(), batch(0, 0), loss_of, mesh=single)),
-                        refusal(lambda: plan.apply(models.make_model(width=width), mesh=cube))]}
+                        refusal(lambda: plan.apply(models.make_model(width=width), mesh=cube)),
+                        refusal(lambda: weft.plan(*meta, mesh=mesh, cluster="a100-8"))]}
 
 
 def refusal(act):
@@ -192,7 +197,68 @@ def misuse():
     return found
 
 
+def abort():
+    """Returns gradients of a step after one that ended early, by the way it ended, and what the loops were told."""
+    plan = weft.plan(models.make_model(), batch(0, 0), loss_of, micro_steps=2)
+
+    def run(model, count, step=0, error=None):
+        with plan.step(model):
+            for micro in range(count):
+                inputs, targets = batch(step, micro)
+                loss_of(model(inputs), targets).backward()
+            if error is not None:
+                raise error
+
+    def find_gradients(model):
+        run(model, 2)
+        return [parameter.grad.full_tensor().double().sum().item().hex() for parameter in model.parameters()]
+
+    def lack(model):
+        """As PyTorch before 2.13."""
+        with mock.patch.object(FSDPModule, "reset_iter_state", property(lambda self: getattr(self, "nothing_of_this_name"))):
+            run(model, 1, 1, KeyError("the user's own"))
+    found = {"whole": find_gradients(plan.apply(models.make_model())), "told": {}}
+    for name, act in {"exception": lambda model: run(model, 1, 1, KeyError("the user's own")),
+                      "few": lambda model: run(model, 1, 1), "many": lambda model: run(model, 3, 1), "lacking": lack}.items():
+        model = plan.apply(models.make_model())
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                act(model)
+            except (KeyError, weft.WeftError) as error:
+                found["told"][name] = [repr(error), *(str(each.message) for each in told)]
+        if name != "lacking":
+            found[name] = find_gradients(model)
+    return found
+
+
+def fail_first():
+    """Returns what ranks raise if the first one fails as it plans."""
+    def plan_with(**options):
+        try:
+            return weft.plan(models.make_model(), batch(0, 0), loss_of, **options)
+        except (TypeError, weft.WeftError) as error:
+            return repr(error)
+    mine = {"size": plan_with(cluster={"ranks": 2, "base": "80 GiB"})}
+    with mock.patch.object(planning, "make_plans", side_effect=TypeError("no such thing")):
+        mine["other"] = plan_with()
+    return {name: [bytes(map(int, each)).decode().strip() for each in gather_numbers(list(said.ljust(200).encode()))]
+            for name, said in mine.items()}
+
+
+def plan_for_cluster():
+    """Returns ranks of plans with and without a mesh, and the units of a model whose layers share a tensor."""
+    def plan_with(tied=False, **options):
+        return weft.plan(models.make_model(tied=tied), batch(0, 0), loss_of, cluster="a100-8", **options)
+    mesh = init_device_mesh("cpu", (2,))
+    return {"ranks": [plan_with(**options).said["ranks"] for options in ({}, {"mesh": mesh}, {"mesh": mesh, "ranks": 4})],
+            "tied": [unit["name"] for unit in plan_with(tied=True).units]}
+
+
 PARTS = {
+    "abort": abort,
+    "cluster": plan_for_cluster,
+    "fail first": fail_first,
     "accumulate": lambda: {f"{cadence} {name}": accumulate(cadence, policy) for cadence in ("step", "micro_step")
                            for name, policy in (("f32", None), ("bf16", BF16))},
     "recompute": lambda: {"plain": recompute(lambda width: models.make_model(width=width)),

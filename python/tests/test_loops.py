@@ -53,8 +53,29 @@ class Loops(unittest.TestCase):
         self.assertIn("plan for FSDP2 on 2 ranks, 2 replicas", found["text"])
         for said, words in zip(found["refused"], ("is for 2 replicas of 2 ranks, and the mesh has 1",
                                                   "is for 2 ranks, and there are 4", "shards over one rank",
-                                                  "3 dimensions (pp x replicate x shard)")):
+                                                  "3 dimensions (pp x replicate x shard)",
+                                                  "cluster= has no times of an all-reduce over replicas")):
             self.assertIn(words, said)
+
+    def test_a_step_that_ends_early_leaves_no_gradients(self):
+        found = self.seen["abort"]
+        for name in ("exception", "few", "many"):
+            self.assertEqual(found[name], found["whole"], name)
+        for name, said in found["told"].items():
+            self.assertIn({"few": "plan.step had 1 micro-step", "many": "plan.step has a backward pass after"}.get(
+                name, "KeyError(\"the user's own\")"), said[0])
+            self.assertEqual(len(said), 2 if name == "lacking" else 1, said)
+        self.assertIn("PyTorch before 2.13 cannot drop the gradients", found["told"]["lacking"][1])
+
+    def test_all_ranks_end_if_the_first_one_fails(self):
+        found = self.seen["fail first"]
+        self.assertEqual(found["other"], ["TypeError('no such thing')", "WeftError('TypeError: no such thing')"])
+        for said in found["size"]:
+            self.assertRegex(said, "^WeftError.*cluster.base is .*80 GiB")
+
+    def test_a_cluster_takes_the_mesh_s_ranks_and_ties(self):
+        found = self.seen["cluster"]
+        self.assertEqual((found["ranks"], found["tied"][0]), ([8, 2, 4], "wte&head"))
 
     def test_a_loop_that_does_not_follow_the_plan_is_told(self):
         told = self.seen["misuse"]

@@ -106,6 +106,15 @@ class Plain(unittest.TestCase):
         plain, figures = planning.make_plans(False, limited, lambda _: limited("fsdp2"), None)
         self.assertFalse("ahead_step_ns" in plain["predicted"] or "ahead_step_ns" in figures)
 
+    def test_layers_that_share_a_tensor_have_a_span(self):
+        """They are one unit, whose layers the plan lists one by one."""
+        layers = [measures.Layer([name], [], shapes=[(64, 32)], tie=tie, forward_flops=10**9, backward_flops=2 * 10**9, output=4096)
+                  for name, tie in (("wte", None), ("b", None), ("head", 0))]
+        made = planning.make_config(weft.Measured(layers, 2, on_meta=True), cluster="a100-8")
+        plan, said = program.make_plan(*made, ("--work-limit", "20M"))
+        self.assertEqual(clocks.read_times(plan).spans, {"wte&head": (0, 2), "b": (1, 1)})
+        self.assertGreater(clocks.find_step(said, clocks.read_times(plan)), 0)
+
     def test_other_files_are_refused(self):
         for said in ({}, {"format": "weft-plan"}, {**models.plain_plan(), "target": "deepspeed"}):
             with self.assertRaisesRegex(weft.WeftError, "no plan for FSDP2"):
@@ -145,6 +154,14 @@ class Plain(unittest.TestCase):
         for base, said in (("0B", "1000B"), ("1.5KiB", "2536B"), ("2MB", "2001000B")):
             config, _ = planning.make_config(measured, cluster={"ranks": 2, "base": base})
             self.assertEqual(config["cluster"]["base"], said)
+        for base in ("80 GiB", "80", 80, "5iB", "1.2.3GiB"):
+            with self.assertRaisesRegex(weft.WeftError, "cluster.base is .*give bytes with a unit and without spaces"):
+                planning.make_config(measured, cluster={"ranks": 2, "base": base})
+
+    def test_a_cluster_has_no_replicas(self):
+        measured = weft.Measured([measures.Layer(["b"], [], shapes=[(8,)])], 2, on_meta=True, replicas=2)
+        with self.assertRaisesRegex(weft.WeftError, "cluster= has no times of an all-reduce over replicas"):
+            planning.make_config(measured, cluster="a100-8")
 
 
 class Program(unittest.TestCase):

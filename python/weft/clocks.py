@@ -36,7 +36,7 @@ def read_times(plan):
                     if item["kind"] == kind} for kind in ("all_gather", "reduce_scatter")}
     spans = {}
     for decision in problem["decisions"]:
-        found = decision.get("tied") or decision.get("layers")
+        found = decision.get("tied_layers") or decision.get("layers")
         if found and decision["name"] in moved["all_gather"]:
             spans[decision["name"]] = (min(found), max(found))
     rest = sum(ns for slot, ns in zip(problem["slots"], spent) if slot["kind"] not in layers) + problem["agree_ns"]

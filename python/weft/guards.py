@@ -93,10 +93,10 @@ class Guard:
             return
         if self.within is not None:
             raise WeftError(f"the last {self.within} did not end: call plan.reset(model) after an exception")
+        self.within, self.task = "backward", find_task()  # first: after an error the next forward resets
         if self.place == self.micro_steps:
             raise WeftError(f"plan.step has a backward pass after the plan's {count_steps(self.micro_steps)}: plan with "
                             "micro_steps=, or update before it")
-        self.within, self.task = "backward", find_task()
         if self.place is not None:
             self.place += 1
             model.set_requires_gradient_sync(self.place % self.reduce_every == 0)
@@ -138,6 +138,12 @@ class Guard:
         """Returns the number of micro-steps that have begun."""
         place, self.place = self.place, None
         model.set_requires_gradient_sync(True)
+        if self.within is None and place % self.reduce_every:  # gradients that no reduction will take
+            try:
+                self.reset(model)
+            except WeftError:  # a warning, as it would hide the error that ended the step
+                warnings.warn("plan.step ended before its reduction, and PyTorch before 2.13 cannot drop the gradients "
+                              "that it added up: build and wrap the model again")
         return place
 
     def end_step(self, model):

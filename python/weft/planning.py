@@ -30,7 +30,10 @@ def find_cluster(cluster):
 
 def read_size(text):
     """Returns the bytes of a size of a config, such as "1.5GiB"."""
-    number, prefix, binary = re.fullmatch(r"([\d.]+)([KMGTP]?)(i?)B", text).groups()
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:([KMGTP])(i?))?B", str(text))
+    if found is None:
+        raise WeftError(f"cluster.base is {text!r}: give bytes with a unit and without spaces, such as \"1.5GiB\"")
+    number, prefix, binary = found.groups()
     return round(float(number) * (1024 if binary else 1000) ** " KMGTP".index(prefix or " "))
 
 
@@ -71,6 +74,9 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
         raise WeftError("a model on the meta device has no times: give cluster=, such as \"a100-8\"")
+    if cluster is not None and measured.replicas > 1:
+        raise WeftError("cluster= has no times of an all-reduce over replicas: plan with times of the ranks that run, without "
+                        "cluster=, or give a mesh of the shards alone, such as mesh[\"shard\"]")
     place = {} if cluster is None else find_cluster(cluster)
     place.pop("$comment", None)
     place["ranks"] = ranks or place.get("ranks") or measured.ranks
@@ -180,7 +186,9 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     mp_policy, precision, reduce = find_policy(mp_policy, precision)
     measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh, mp_policy,
                                                                              recompute != "none")
-    text = ""
+    if mesh is not None:
+        ranks = ranks or measured.ranks
+    text, own = "", None
     if is_first():
         try:
             def limited(name):
@@ -198,9 +206,10 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
                 for key in ("modules", "checkpoint"):
                     unit[key] = [name for layer in unit[key] for name in modules[layer]]
             text = json.dumps({"said": said, "rule": rule})
-        except WeftError as error:
-            text = json.dumps({"error": str(error)})
+        except Exception as error:  # the other ranks wait for its text
+            own = error
+            text = json.dumps({"error": f"{'' if isinstance(error, WeftError) else type(error).__name__ + ': '}{error}"})
     shared = json.loads(share_text(text))
     if "error" in shared:
-        raise WeftError(shared["error"])
+        raise own or WeftError(shared["error"])
     return Plan(**shared)

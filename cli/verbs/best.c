@@ -345,11 +345,12 @@ static enum weft_status print_rows(struct choice *choice, struct weft_error *err
 {
     struct weft_cli cli = *choice->cli;
     struct weft_answer answer = {0};
-    enum weft_status status = WEFT_OK;
+    struct weft_error why = {0};
     cli.output = NULL; /* a folder */
     weft_best_report(&choice->best, &answer);
-    if (weft_best_fastest(&choice->best) == NULL) status = add_changes(choice, &answer, err);
-    if (status == WEFT_OK) status = weft_cli_emit_answer(&cli, &answer, err);
+    if (weft_best_fastest(&choice->best) == NULL && add_changes(choice, &answer, &why) != WEFT_OK)
+        weft_log(WEFT_LOG_WARNING, "no table of changes: %s", why.text);
+    const enum weft_status status = weft_cli_emit_answer(&cli, &answer, err);
     weft_answer_finish(&answer);
     return status == WEFT_OK ? end_with_winner(choice, &cli, err) : status;
 }

@@ -157,6 +157,9 @@ def marks_rows_by_reason(weft):
     untimed = chosen(weft, tiny(), "--profile", weft.write("old.json", old), "--set", "train.micro_batch=2")
     states = {row["recompute"]: row["state"] for row in untimed["combinations"]}
     assert states == {"none": "fits", "selective": "no times", "whole": "no times"}, states
+    table = weft.expect(78, "best", "run.json", "--profile", "old.json", "--memory-limit", "200KiB", *WORK,
+                        says="no table of changes: ")
+    assert table.startswith("nothing fits 200 KiB: the least limit is ") and "no times" in table, table
 
 
 @drawn_case

@@ -266,7 +266,8 @@ enum weft_status weft_refusal_add(const struct weft_cli *cli, const struct weft_
 void weft_refusal_answer(const struct weft_cli *cli, const struct weft_session *refused,
                          const struct weft_error *why)
 {
-    struct weft_answer answer = {0};
+    /* The output of train is JSON Lines. */
+    struct weft_answer answer = {.is_line = strcmp(cli->verb, "train") == 0};
     struct weft_error failure = {0};
     if (cli->output != NULL && strcmp(cli->output, "-") == 0) return;
     enum weft_status status = weft_refusal_add(cli, refused, NULL, why, &answer, &failure);

@@ -261,7 +261,8 @@ def a_refusal_is_a_table_of_changes_that_fit(weft):
     assert weft.expect(78, *refused, "-o", "-") == ""
     train = ("train", path, "--memory-limit", "1MiB", "--set", "plan.recompute=none", "--run", "refused")
     assert weft.expect(78, *train) == told
-    assert json.loads(weft.expect(78, *train, "--json"))["would_fit"] == answer["would_fit"]
+    line = weft.expect(78, *train, "--json")
+    assert line.count("\n") == 1 and json.loads(line)["would_fit"] == answer["would_fit"], line
     assert not os.path.exists(weft.path("refused/plan.json"))
 
 

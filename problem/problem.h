@@ -101,10 +101,8 @@ int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64
 
 /* The hold of the ring of a disk, ahead of other staging; NULL: none. */
 const struct weft_hold *weft_problem_ring(const struct weft_problem *problem);
-
 /* True if a plan may hold anything but whole checkpoints outside the device, or move it there. */
 bool weft_problem_moves(const struct weft_problem *problem);
-
 /* Gives the problem one tier, the device's memory. */
 void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes);
 
@@ -195,8 +193,7 @@ WEFT_MUST_USE enum weft_status weft_problem_read(const struct weft_json_value *v
                                                  const char *where, struct weft_problem **out,
                                                  struct weft_error *err);
 
-/* Appends the first differences of two problems, at most 5, one a line; nothing if they are equal.
- */
+/* Appends the first differences of two problems, at most 5, one a line; nothing if equal. */
 void weft_problem_compare(const struct weft_problem *a, const struct weft_problem *b,
                           struct weft_text *out);
 

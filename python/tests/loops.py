@@ -214,7 +214,7 @@ def abort():
         return [parameter.grad.full_tensor().double().sum().item().hex() for parameter in model.parameters()]
 
     def lack(model):
-        """As PyTorch before 2.13."""
+        """Resets like PyTorch before 2.13."""
         with mock.patch.object(FSDPModule, "reset_iter_state", property(lambda self: getattr(self, "nothing_of_this_name"))):
             run(model, 1, 1, KeyError("the user's own"))
     found = {"whole": find_gradients(plan.apply(models.make_model())), "told": {}}

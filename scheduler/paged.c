@@ -170,18 +170,22 @@ static enum weft_status plan_for_limit(struct weft_paged *run, struct weft_error
 }
 
 /* Plans by a rule's series. A little one is not counted, so that it leaves the work to searches. A
- * larger one is made if it takes a small part of the budget. */
+ * larger one is made if it takes a small part of the budget. two-stage solves a knapsack for each
+ * limit, so its series is never little. */
 static enum weft_status plan_for_series(struct weft_paged *run, struct weft_error *err)
 {
     enum { USUAL_LIMITS = 100, LITTLE_UNITS = 20000000, SMALL_PART = 256 };
     struct weft_work *work = run->budget.work;
     const int64_t units = USUAL_LIMITS * weft_planner_rule_units(run->table);
     const int64_t spent = work ? work->spent : 0;
-    const bool is_little = units <= LITTLE_UNITS;
+    const bool is_little = units <= LITTLE_UNITS && run->planner->decide != weft_planner_two_stage;
     if (!is_little && weft_budget_left(run->budget) / SMALL_PART < units)
         return plan_for_limit(run, err);
     const enum weft_status status = weft_paged_series(run, !is_little, err);
-    if (work && is_little) work->spent = spent;
+    if (work && is_little) {
+        work->spent = spent;
+        weft_work_look(work); /* the next look at the alarm counts from here */
+    }
     return status;
 }
 

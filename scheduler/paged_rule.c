@@ -77,6 +77,7 @@ static enum weft_status measure_forms(struct series *series, int64_t rows_bytes,
                                       int64_t *peak_bytes, struct weft_error *err)
 {
     const struct weft_plan *before = series->run->plan;
+    const int64_t before_ns = before ? before->prediction.step_ns : INT64_MAX;
     int64_t plain_bytes;
     if (series->run->planner->literal) {
         WEFT_TRY(measure_decision(series, 0, peak_bytes, err));
@@ -84,7 +85,8 @@ static enum weft_status measure_forms(struct series *series, int64_t rows_bytes,
         WEFT_TRY(measure_decision(series, rows_bytes, peak_bytes, err));
         WEFT_TRY(measure_decision(series, 0, &plain_bytes, err));
     }
-    if (series->run->plan != before) series->rows_bytes = rows_bytes;
+    const struct weft_plan *now = series->run->plan;
+    if (now && now->prediction.step_ns < before_ns) series->rows_bytes = rows_bytes;
     return WEFT_OK;
 }
 

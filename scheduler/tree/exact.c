@@ -9,8 +9,8 @@
 enum { MEMORY_SLOTS = 1 << 16 };                                /* states met; a power of 2 */
 enum { STEPS_A_LOOK = 4096 };                                   /* at the budget */
 enum { KEY_WORDS = 9 + 2 * WEFT_MOST_LANES + WEFT_MOST_TIERS }; /* of a state, less its items */
-enum { FIRST_STRAYS = 2 };   /* of the first round; each round doubles them */
-enum { MOST_EVENTS = 1000 }; /* slots and blocks, as many as the stack has room for */
+enum { FIRST_STRAYS = 2 };                      /* of the first round; each round doubles them */
+enum { MOST_EVENTS = 1000, MOST_DEPTH = 2500 }; /* slots and blocks; choices that the stack holds */
 
 /* A partial schedule. Bytes that gathers hold from now on follow from the number of blocks put. */
 struct state {
@@ -166,10 +166,10 @@ static bool was_met(struct weft_exact *exact, const struct state *at)
     return false;
 }
 
-/* Work units of a step. Its state's key takes most of them. */
+/* Work units of a step. Copies of the state and its key take most of them. */
 static int64_t step_units(const struct weft_exact *exact)
 {
-    return 60 + 2 * (int64_t)exact->search->table->n_items;
+    return 300 + 8 * (int64_t)exact->search->table->n_items;
 }
 
 /* Recurses as deep as a step has events; MOST_EVENTS limits them. */
@@ -398,7 +398,10 @@ static void explore_round(struct weft_exact *exact, int32_t strays)
 
 bool weft_exact_can(const struct weft_exact *exact)
 {
-    return exact->search->table->n_slots + exact->search->table->n_blocks <= MOST_EVENTS;
+    const struct weft_digest *table = exact->search->table;
+    const int64_t rests = (int64_t)table->n_slots * (exact->problem->n_lanes - 1);
+    return table->n_slots + table->n_blocks <= MOST_EVENTS &&
+           rests + 2 * (int64_t)table->n_blocks <= MOST_DEPTH;
 }
 
 enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strategies,

@@ -205,7 +205,7 @@ enum weft_status weft_lp_result_parse(const char *bytes, size_t length, const st
     weft_lp_need_word(&in, "stop");
     read.stop = read_line(&in, pool);
     weft_lp_need_word(&in, "work");
-    read.iterations = weft_lp_read_integer(&in, 0, INT64_MAX, "a number of iterations");
+    read.iterations = weft_lp_read_integer(&in, 0, INT32_MAX, "a number of iterations");
     weft_lp_need_word(&in, "bound");
     read.bound = weft_lp_read_number(&in, "a bound");
     if (!in.failed && has_point(read.status)) {

@@ -70,14 +70,16 @@ static int32_t overlap_column(const struct weft_seed *seed, int32_t lane, int32_
     return seed->lp.n_columns - n + (int32_t)weft_problem_lane_at(seed->problem, lane) + slot;
 }
 
-/* Lists the blocks. Returns the number of their columns. */
+/* Lists the blocks. Returns the number of their columns, or -1 above MOST_COLUMNS. */
 static int32_t list_blocks(struct weft_seed *seed)
 {
+    enum { MOST_COLUMNS = 10000000 };
     int32_t n_columns = 0;
     for (int32_t i = 0; i < seed->problem->n_items; i++) {
         const struct weft_item *item = item_of(seed, i);
         if (!weft_item_active(item, seed->strategies)) continue;
         const int32_t n = item->last - item->first + 1 + (item->acquires && item->may_block);
+        if ((int64_t)item->n_blocks * n > MOST_COLUMNS - n_columns) return -1;
         for (int32_t b = 0; b < item->n_blocks; b++) {
             seed->blocks[seed->n_blocks++] = (struct weft_seed_block){i, n_columns, item->first, n};
             n_columns += n;
@@ -94,6 +96,10 @@ static enum weft_status make_columns(struct weft_seed *seed, struct weft_error *
                                    sizeof *seed->blocks);
     if (!seed->blocks) return weft_fail_memory(err, "an integer program");
     const int32_t n_whole = list_blocks(seed);
+    if (n_whole < 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "planner seed-ilp: its program has more than 10 million columns; larger "
+                         "blocks (plan.block_size) make fewer");
     lp->n_columns = n_whole + weft_problem_n_moving(problem) * problem->n_slots;
     const size_t n = (size_t)lp->n_columns;
     lp->cost = weft_pool_array(&seed->pool, n, sizeof *lp->cost);

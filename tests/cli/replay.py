@@ -19,7 +19,8 @@ FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
 
 def hashed(**changes):
     return saving(**{"cluster__ranks": 4, "train__micro_batch": 1, "train__batch": 8,
-                     "train__fingerprint": {"every": 1}, "cluster__device__flops": FLOPS, **changes})
+                     "train__fingerprint": {"every": 1}, "cluster__device__flops": FLOPS,
+                     "plan__work_limit": "20M", **changes})
 
 
 def grouped(**changes):

@@ -50,6 +50,7 @@ RUNS = {
     "python3 bench/network/bits.py":
         ("python3 bench/network/bits.py {build} --libraries openmpi --policies fsdp --layouts 2x1", False),
     "python3 bench/network/kills.py": ("python3 bench/network/kills.py {build} --kills 1", False),
+    "python3 bench/planner/groups.py": ("python3 bench/planner/groups.py --build {build}", False),
     "python3 bench/planner/offload.py": ("python3 bench/planner/offload.py --build {build} limits --models gpt2-xl --points 1",
                                          False),
     "python3 bench/offload/store.py":

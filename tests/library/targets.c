@@ -26,7 +26,7 @@ static int n_recomputed;   /* layers, in plans of configs that let all recompute
 static double costs[4096]; /* of the target, by config: step of its plan over that of Weft's own */
 static int n_costs;
 
-enum { USUAL_SEEDS = TEST_CASES(21, 6), MOST_UNITS = 4096 };
+enum { USUAL_SEEDS = 21, MOST_UNITS = 4096 };
 
 static const char *const overrides[] = {
     "plan.for=fsdp2",
@@ -537,6 +537,7 @@ int main(int argc, char **argv)
     const uint64_t first = argc == 3 ? strtoull(argv[1], NULL, 10) : 1;
     const uint64_t last = argc == 3 ? strtoull(argv[2], NULL, 10) : USUAL_SEEDS;
     for (uint64_t seed = first; seed <= last; seed++) {
+        if (argc == 1 && !test_draws(seed, 3, 10)) continue;
         printf("seed %llu\n", (unsigned long long)seed);
         fflush(stdout);
         n += check_seed(seed);
@@ -548,6 +549,9 @@ int main(int argc, char **argv)
         printf("cost of the target in %d configs: median %.2f %%, 95th percentile %.2f %%\n",
                n_costs, 100 * costs[n_costs / 2], 100 * costs[n_costs * 95 / 100]);
     printf("%d layers recompute\n", n_recomputed);
-    CHECK(n > 0 && n_late > 0 && n_more > 0 && n_recomputed > 0, "nothing was checked");
+    CHECK(n > 0, "nothing was checked");
+    const bool all = argc == 1 && getenv("WEFT_TEST_ALL") != NULL;
+    CHECK(!all || (n_late > 0 && n_more > 0 && n_recomputed > 0),
+          "no late reductions, none under way, or no layer that recomputes");
     return 0;
 }

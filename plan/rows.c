@@ -47,20 +47,45 @@ void weft_plan_rows(const struct weft_plan *plan, int32_t tier, int64_t *rows)
     }
 }
 
-/* Sums by slot: totals[n_tiers][n_slots], or NULL. The caller frees it. */
+/* Adds bytes to the slots from `first` to `last`, as changes from each slot to the next one. */
+static void add_changes(int64_t *changes, int32_t n_slots, int32_t first, int32_t last,
+                        int64_t bytes)
+{
+    changes[first] += bytes;
+    if (last < first) changes[0] += bytes; /* past the period's end */
+    if (last + 1 < n_slots) changes[last + 1] -= bytes;
+}
+
+static void add_hold_changes(const struct weft_problem *problem, const struct weft_hold *holds,
+                             int32_t n_holds, int64_t *changes)
+{
+    for (int32_t i = 0; i < n_holds; i++)
+        add_changes(changes + weft_problem_tier_at(problem, holds[i].tier), problem->n_slots,
+                    holds[i].first, holds[i].last, holds[i].bytes);
+}
+
+/* Sums by slot: totals[n_tiers][n_slots], or NULL. The caller frees it. The time does not depend on
+ * the lengths of holds: rules ask for the sums of thousands of plans. */
 static int64_t *slot_totals(const struct weft_plan *plan)
 {
     const struct weft_problem *problem = plan->problem;
-    size_t n_rows = (size_t)weft_problem_n_rows(problem), n_slots = (size_t)problem->n_slots;
-    int64_t *totals = calloc(n_rows + n_slots * WEFT_CATEGORY_COUNT, sizeof *totals);
+    const int32_t n_slots = problem->n_slots;
+    int64_t *totals = calloc((size_t)weft_problem_n_rows(problem), sizeof *totals);
     if (totals == NULL) return NULL;
-    int64_t *rows = totals + n_rows;
-    for (int32_t tier = 0, r = 0; tier < problem->n_tiers; tier++) {
-        weft_plan_rows(plan, tier, rows);
-        for (int32_t s = 0; s < problem->n_slots; s++, r++)
-            for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
-                totals[r] += rows[s * WEFT_CATEGORY_COUNT + c];
+    add_hold_changes(problem, problem->common, problem->n_common, totals);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_strategy *of = weft_plan_chosen(plan, u);
+        add_hold_changes(problem, of->holds, of->n_holds, totals);
     }
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        const struct weft_item *item = &problem->items[at->item].item;
+        if (weft_placement_blocks(at)) continue;
+        add_changes(totals + weft_problem_stair_at(problem, item), n_slots,
+                    item->acquires ? at->launch : item->first, at->deadline - 1, item->stair_bytes);
+    }
+    for (int32_t row = 0; row < weft_problem_n_rows(problem); row++)
+        if (row % n_slots > 0) totals[row] += totals[row - 1];
     return totals;
 }
 

@@ -11,22 +11,28 @@
  * and have a plan below. */
 enum { PART_STEPS = 32, FINER_STEPS = 8 };
 
+/* Most work of a part with one decision at the least distance. There only the room to move blocks
+ * apart changes. */
+enum { EQUAL_UNITS = 50000000 };
+
 /* Rungs from a power of two to the next. */
 enum { RUNGS_BITS = 2 };
 
 struct decision {
-    int64_t rows_bytes; /* the rule's limit */
-    int64_t peak_bytes; /* 0: the rule refuses the limit */
-    bool applies;       /* false: to the problem at no limit */
+    int64_t rows_bytes;  /* the rule's limit */
+    int64_t peak_bytes;  /* with blocks as they are; 0: the rule refuses the limit */
+    int64_t moved_bytes; /* peak with blocks moved apart */
+    bool applies;        /* false: to the problem at no limit */
     struct weft_hash strategies, moves;
 };
 
 struct series {
     struct weft_paged *run;
     int32_t n_plans;
-    int64_t rows_bytes; /* limit of the fastest plan */
-    int64_t below_ns;   /* of the caller: slower plans get no pages; 0: all do */
-    bool may_end;       /* with the budget; otherwise with the alarm alone */
+    int64_t rows_bytes;   /* limit of the fastest plan */
+    int64_t below_ns;     /* of the caller: slower plans get no pages; 0: all do */
+    bool may_end;         /* with the budget; otherwise with the alarm alone */
+    struct decision last; /* measured last; peak_bytes 0: none */
 };
 
 bool weft_paged_has_series(const struct weft_planner *planner)
@@ -72,21 +78,29 @@ static enum weft_status measure_decision(struct series *series, int64_t rows_byt
     return status;
 }
 
-/* Measures a decision in all forms that its planner allows. *peak_bytes is of the first one. */
-static enum weft_status measure_forms(struct series *series, int64_t rows_bytes,
-                                      int64_t *peak_bytes, struct weft_error *err)
+static bool is_equal(const struct decision *a, const struct decision *b)
+{
+    return a->peak_bytes > 0 && b->peak_bytes > 0 &&
+           weft_hash_equal(a->strategies, b->strategies) && weft_hash_equal(a->moves, b->moves);
+}
+
+/* Measures the run's candidate in all forms that its planner allows, and sets the peaks. The form
+ * with blocks as they are depends on the decision alone, so it is not measured twice. */
+static enum weft_status measure_forms(struct series *series, struct decision *decision,
+                                      struct weft_error *err)
 {
     const struct weft_plan *before = series->run->plan;
     const int64_t before_ns = before ? before->prediction.step_ns : INT64_MAX;
-    int64_t plain_bytes;
-    if (series->run->planner->literal) {
-        WEFT_TRY(measure_decision(series, 0, peak_bytes, err));
-    } else {
-        WEFT_TRY(measure_decision(series, rows_bytes, peak_bytes, err));
-        WEFT_TRY(measure_decision(series, 0, &plain_bytes, err));
-    }
+    const bool is_literal = series->run->planner->literal;
+    if (!is_literal)
+        WEFT_TRY(measure_decision(series, decision->rows_bytes, &decision->moved_bytes, err));
+    decision->peak_bytes = series->last.peak_bytes;
+    if (!is_equal(decision, &series->last))
+        WEFT_TRY(measure_decision(series, 0, &decision->peak_bytes, err));
+    if (is_literal) decision->moved_bytes = decision->peak_bytes;
+    series->last = *decision;
     const struct weft_plan *now = series->run->plan;
-    if (now && now->prediction.step_ns < before_ns) series->rows_bytes = rows_bytes;
+    if (now && now->prediction.step_ns < before_ns) series->rows_bytes = decision->rows_bytes;
     return WEFT_OK;
 }
 
@@ -113,7 +127,7 @@ static enum weft_status decide_at(struct series *series, int64_t rows_bytes,
     decision->strategies = weft_hash_bytes(made->strategies, (size_t)run->table->n_decisions *
                                                                  sizeof *made->strategies);
     decision->moves = weft_hash_bytes(made->moves, (size_t)made->n_moves * sizeof *made->moves);
-    return measure_forms(series, rows_bytes, &decision->peak_bytes, err);
+    return measure_forms(series, decision, err);
 }
 
 static bool is_over(const struct series *series)
@@ -122,28 +136,39 @@ static bool is_over(const struct series *series)
     return series->may_end ? weft_budget_is_over(budget) : weft_budget_has_rung(budget);
 }
 
-/* True if no limit between the two gives another plan, as far as the series looks. */
-static bool same_between(const struct decision *high, const struct decision *low)
+/* Distances of the limits to look at between two rungs, least and usual; 0: no limit between them
+ * gives another plan, as far as the series looks. */
+struct steps {
+    int64_t least_bytes, usual_bytes;
+};
+
+static struct steps steps_between(const struct series *series, const struct decision *high,
+                                  const struct decision *low)
 {
-    return high->peak_bytes > 0 && high->peak_bytes <= low->rows_bytes &&
-           high->peak_bytes == low->peak_bytes &&
-           weft_hash_equal(high->strategies, low->strategies) &&
-           weft_hash_equal(high->moves, low->moves);
+    const int64_t width = rung_width(low->rows_bytes);
+    const int64_t fine_bytes =
+        width > PART_STEPS * FINER_STEPS ? width / (PART_STEPS * FINER_STEPS) : 1;
+    const int64_t bytes = width > PART_STEPS ? width / PART_STEPS : 1;
+    const int64_t all_units =
+        PART_STEPS * FINER_STEPS * weft_planner_rule_units(series->run->table);
+    const bool is_one = is_equal(high, low) && high->peak_bytes <= low->rows_bytes;
+    if (is_one && high->moved_bytes == low->moved_bytes) return (struct steps){0};
+    const bool is_costly = is_one && all_units > EQUAL_UNITS;
+    return (struct steps){is_costly ? bytes : fine_bytes, bytes};
 }
 
 /* Decides for the limits of a part between `at` and the lower rung. */
-static enum weft_status decide_part(struct series *series, struct decision at, int64_t low_bytes,
-                                    struct weft_error *err)
+static enum weft_status decide_part(struct series *series, struct decision at,
+                                    const struct decision *low, struct weft_error *err)
 {
-    const struct weft_paged *run = series->run;
-    const int64_t width = rung_width(low_bytes), least_bytes = run->table->least_proven_bytes;
-    const int64_t step_bytes = width > PART_STEPS ? width / PART_STEPS : 1;
-    const int64_t finer_bytes = step_bytes > FINER_STEPS ? step_bytes / FINER_STEPS : 1;
-    while (!is_over(series)) {
-        int64_t rows_bytes = at.rows_bytes - step_bytes;
-        if (at.peak_bytes > rows_bytes) rows_bytes = at.peak_bytes - 1;
-        if (rows_bytes > at.rows_bytes - finer_bytes) rows_bytes = at.rows_bytes - finer_bytes;
-        if (rows_bytes <= low_bytes || rows_bytes < least_bytes) break;
+    const int64_t proven_bytes = series->run->table->least_proven_bytes;
+    const struct steps steps = steps_between(series, &at, low);
+    while (steps.least_bytes > 0 && !is_over(series)) {
+        int64_t rows_bytes = at.rows_bytes - steps.usual_bytes;
+        if (at.moved_bytes > rows_bytes) rows_bytes = at.moved_bytes - 1;
+        if (rows_bytes > at.rows_bytes - steps.least_bytes)
+            rows_bytes = at.rows_bytes - steps.least_bytes;
+        if (rows_bytes <= low->rows_bytes || rows_bytes < proven_bytes) break;
         WEFT_TRY(decide_at(series, rows_bytes, &at, err));
     }
     return WEFT_OK;
@@ -163,7 +188,7 @@ static enum weft_status decide_parts(struct series *series, struct weft_error *e
     while (high.rows_bytes > 1 && high.rows_bytes >= run->table->least_proven_bytes &&
            !is_over(series)) {
         WEFT_TRY(decide_at(series, rung_below(high.rows_bytes), &low, err));
-        if (!same_between(&high, &low)) WEFT_TRY(decide_part(series, high, low.rows_bytes, err));
+        WEFT_TRY(decide_part(series, high, &low, err));
         high = low;
     }
     return WEFT_OK;

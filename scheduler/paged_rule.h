@@ -6,7 +6,8 @@
  * The series begins without a limit. Rungs follow: four from a power of two to the next, from the
  * one above the run's limit down. Between two rungs with different plans there are 32 to 256 more
  * limits: each is a byte below the largest row of the plan before, as far as their distances allow.
- * So no limit of the series depends on the run's, and a step never rises with the limit. Private to
+ * On a large problem two rungs with one decision have 32, which give its blocks other room. So no
+ * limit of the series depends on the run's, and a step never rises with the limit. Private to
  * scheduler/. */
 #ifndef WEFT_SCHEDULER_PAGED_RULE_H
 #define WEFT_SCHEDULER_PAGED_RULE_H

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/json/json.h"
-#include "base/rng.h"
+#ifndef WEFT_FUZZ
+#include "tests/base/json/damage.h"
+#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -73,91 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef WEFT_FUZZ
-static const char *const seeds[] = {
-    "{\"format\": \"weft-plan\", \"version\": 1, \"units\": [{\"name\": \"layer.0\", \"bytes\": "
-    "123456}, {\"name\": \"layer.1\", \"bytes\": 0}], \"ok\": true, \"none\": null}",
-    "[1, -2.5e-3, 0.1, 1e308, 9007199254740991, -0, [], {}, [[[[]]]]]",
-    "{\"\\u0061\": \"\\uD83D\\uDE00 \\n\\\\\", \"b\\\"\": "
-    "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"}",
-    "  \"just a string\"  ",
-    "-12.75E+3",
-};
-
-/* Pieces that damage best. */
-static const char *const pieces[] = {
-    "\"",
-    "\\",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "0",
-    "-",
-    ".",
-    "e9",
-    "\n",
-    "\\u00",
-    "\\uD800",
-    "\\uDC00",
-    "\\u0000",
-    "true",
-    "\xC3",
-    "\xED",
-    "1e400",
-    "//",
-    " ",
-    "\xEF\xBB\xBF",
-    "\"a\": 1, \"a\": 2",
-    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
-};
-
-enum { SEEDS = sizeof seeds / sizeof seeds[0], PIECES = sizeof pieces / sizeof pieces[0] };
-
-struct buffer {
-    char bytes[8192];
-    size_t length;
-};
-
-static void splice(struct buffer *buffer, size_t at, size_t gone, const char *piece, size_t length)
-{
-    if (gone > buffer->length - at) gone = buffer->length - at;
-    if (buffer->length - gone + length > sizeof buffer->bytes) return;
-    memmove(buffer->bytes + at + length, buffer->bytes + at + gone, buffer->length - at - gone);
-    memcpy(buffer->bytes + at, piece, length);
-    buffer->length = buffer->length - gone + length;
-}
-
-static void mutate(struct buffer *buffer, uint64_t round, uint64_t step)
-{
-    uint64_t draw = step * 8;
-    size_t at = weft_rng_below(1, round, draw, buffer->length + 1);
-    size_t span = weft_rng_below(1, round, draw + 1, 8);
-    const char *piece = pieces[weft_rng_below(1, round, draw + 2, PIECES)];
-    char byte = (char)weft_rng_u64(1, round, draw + 3);
-    switch (weft_rng_below(1, round, draw + 4, 5)) {
-    case 0:
-        splice(buffer, at, 1, &byte, 1);
-        break;
-    case 1:
-        splice(buffer, at, span, "", 0);
-        break;
-    case 2:
-        splice(buffer, at, 0, piece, strlen(piece));
-        break;
-    case 3:
-        buffer->length = at;
-        break;
-    default: {
-        const char *other = seeds[weft_rng_below(1, round, draw + 5, SEEDS)];
-        splice(buffer, at, span, other, strlen(other));
-        break;
-    }
-    }
-}
-
-static bool try_exact(const struct buffer *buffer)
+static bool try_exact(const struct damage_buffer *buffer)
 {
     /* Exactly as large, so that AddressSanitizer sees a read past the end. */
     char *exact = malloc(buffer->length + (buffer->length == 0));
@@ -172,18 +90,14 @@ int main(void)
 {
     enum { ROUNDS = 100000 };
     int accepted = 0;
-    for (int i = 0; i < SEEDS; i++) {
-        struct buffer buffer = {.length = strlen(seeds[i])};
-        memcpy(buffer.bytes, seeds[i], buffer.length);
-        demand(try_exact(&buffer), "a seed is refused", seeds[i], buffer.length);
+    for (int i = 0; i < DAMAGE_SEEDS; i++) {
+        struct damage_buffer buffer = {.length = strlen(damage_seeds[i])};
+        memcpy(buffer.bytes, damage_seeds[i], buffer.length);
+        demand(try_exact(&buffer), "a seed is refused", damage_seeds[i], buffer.length);
     }
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        const char *seed = seeds[round % SEEDS];
-        struct buffer buffer = {.length = strlen(seed)};
-        memcpy(buffer.bytes, seed, buffer.length);
-        uint64_t steps = 1 + weft_rng_below(2, round, 0, 4);
-        for (uint64_t step = 0; step < steps; step++)
-            mutate(&buffer, round, step);
+        struct damage_buffer buffer;
+        damage_make(round, &buffer);
         accepted += try_exact(&buffer);
     }
     /* Both answers must be well represented, or the mutations are no test. */

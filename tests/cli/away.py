@@ -27,7 +27,7 @@ def config(weft, limit, **changes):
     os.makedirs(weft.path("scratch"), exist_ok=True)
     return weft.write("run.json", tiny(
         cluster__memory_limit=f"{limit}B", cluster__base=f"{BASE}B",
-        **{"plan__time_limit": "5min", "plan__work_limit": "300M", "plan__recompute": "none", **changes}))
+        **{"plan__recompute": "none", **changes}))
 
 
 def plan(weft, path):

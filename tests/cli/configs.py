@@ -20,7 +20,7 @@ TINY = {
     "train": {"steps": 3, "micro_batch": 2, "seq_len": 16, "seed": 7, "data": LICENCE,
               "optimizer": {"type": "adamw", "lr": 1e-3}, "clip_norm": 1.0,
               "checkpoint": {"at_end": False}},
-    "plan": {"planner": "ilp", "time_limit": "5s", "fuse": False},
+    "plan": {"planner": "ilp", "work_limit": "300M", "fuse": False},
 }
 
 

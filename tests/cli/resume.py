@@ -183,8 +183,7 @@ def resumes_in_every_precision_and_period(weft):
     f16 = {"train__precision": {"compute": "f16"}, "cluster__device__flops": FLOPS,
            "train__loss_scale": {"initial": 2 ** 24, "growth_steps": 2}}
     bf16 = {"train__precision": {"compute": "bf16"}, "cluster__device__flops": FLOPS}
-    # Open periods take long to plan. A time limit would make plans, and so the cadence, depend on the load.
-    rotated = {"train__clip_norm": 0, "train__grad_accum": 2, "plan__work_limit": "300M", "plan__time_limit": "5min"}
+    rotated = {"train__clip_norm": 0, "train__grad_accum": 2}
     sgd = {"train__optimizer": {"type": "sgd", "lr": 0.01, "momentum": 0.9}}
     lamb = {"train__optimizer": {"type": "lamb", "lr": 0.01}}
     for number, changes in enumerate([f16, {**f16, "train__grad_accum": 2}, {**bf16, **rotated},

@@ -106,8 +106,7 @@ def micro_steps_train_like_one(weft):
         for clip_norm in (0, 1e9):
             config = weft.write("run.json", tiny(
                 train__micro_batch=4 // accumulate, train__grad_accum=accumulate,
-                train__reduce=reduce, train__clip_norm=clip_norm, plan__planner="greedy",
-                plan__time_limit="1s", train__steps=6))
+                train__reduce=reduce, train__clip_norm=clip_norm, plan__planner="greedy", train__steps=6))
             out = lines_of(weft.expect(0, "train", config, "--run", weft.fresh("run"), "--json"))
             losses[accumulate, reduce, clip_norm] = [x["loss"] for x in out if "loss" in x]
             with open(weft.path("run/result.json"), encoding="utf-8") as file:

@@ -15,8 +15,7 @@ SPLITS = [1, 2, 4]  # of 8 samples on 2 ranks
 
 def split(**changes):
     """Returns a config with an open split, and so many parameters that gathers matter."""
-    changes = {"train__micro_batch": "auto", "train__batch": 8, "plan__gap": 0, "plan__work_limit": "300M",
-               **changes}
+    changes = {"train__micro_batch": "auto", "train__batch": 8, "plan__gap": 0, **changes}
     if changes["train__batch"] is None:
         del changes["train__batch"]
     return tiny(**changes)
@@ -171,8 +170,7 @@ def a_profile_has_every_micro_batch(weft):
 @case
 def takes_the_fastest_size_of_blocks(weft):
     """The open size is as fast as the fastest by hand, and each size is a variant with a bound."""
-    coarse = {"cluster__link__intra__bandwidth": "0.05GB/s", "plan__work_limit": "300M",
-              "plan__block_size": "16KiB", "plan__gap": 0}
+    coarse = {"cluster__link__intra__bandwidth": "0.05GB/s", "plan__block_size": "16KiB", "plan__gap": 0}
     steps = {}
     for scale in ("usual", "half", "twice", "whole"):
         report, plan = planned(weft, tiny(plan__block_scale=scale, **coarse))
@@ -229,8 +227,7 @@ def recomputes_if_nothing_fits_without(weft):
 @case
 def recomputes_only_where_that_helps(weft):
     """With equal step times saved activations are kept, as far as they fit."""
-    slow = {"cluster__link__intra__bandwidth": "0.01GB/s", "plan__recompute": "auto",
-            "plan__work_limit": "300M"}
+    slow = {"cluster__link__intra__bandwidth": "0.01GB/s", "plan__recompute": "auto"}
     free, _ = planned(weft, tiny(**slow))
     assert set(free["saved"].values()) == {"device"}, free["saved"]
     tight, _ = planned(weft, tiny(**slow), "--memory-limit", f"{free['total_bytes'] - 4096}B")

@@ -142,7 +142,6 @@ def an_alarm_that_rings_is_said(weft):
 def no_clock_ends_planning_by_default(weft):
     """Clocks run a million times as fast, so planning takes days. Only a given alarm decides."""
     config = many_layers(24, cluster__memory_limit="2950kB")
-    del config["plan"]["time_limit"]
     path = weft.write("run.json", config)
     assert "time_limit" not in json.loads(weft.expect(0, "check", path, "--print"))["plan"]
     fast = {**clocks(weft)["1"], "SPEED": "1000000"}

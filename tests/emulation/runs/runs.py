@@ -51,7 +51,7 @@ def config_of(weft, ranks=2, planner="all-sdp", dtype="f32", optimizer="adamw", 
              "optimizer": {"type": optimizer, "lr": 1e-2}, "clip_norm": 0.5,
              "precision": {"compute": dtype}, "checkpoint": {"at_end": False}}
     train["data"] = weft.write("tokens", tokens_of(9000, 61))
-    plan = {"planner": planner, "time_limit": "5s", "fuse": False}
+    plan = {"planner": planner, "work_limit": "300M", "fuse": False}
     for key, value in changes.items():
         (plan if key in ("blocks", "fuse", "policies", "recompute") else train)[key] = value
     return {"version": 1, "model": {"layers": layers}, "train": train, "plan": plan,

@@ -99,6 +99,9 @@ enum weft_status weft_session_start(struct weft_session *session, const char *pa
     enum weft_status status = weft_plan_parse(bytes, length, path, &session->start, err);
     free(bytes);
     WEFT_TRY(status);
+    struct weft_variant variant;
+    if (weft_variants_find(session->config, session->start->problem, &variant))
+        WEFT_TRY(weft_session_stage_variant(session, &variant, err));
     int32_t theirs = session->start->problem->n_decisions,
             ours = session->stages.problem->n_decisions;
     if (theirs == ours) return WEFT_OK;

@@ -38,11 +38,16 @@ static void drop_staged(struct staged *staged)
     weft_stages_finish(&staged->stages);
 }
 
+/* The variants beyond the listed ones: the initial plan's, and the best one's with whole copies. */
+enum { UNLISTED_VARIANTS = 2 };
+
 /* The best plan so far, and the bounds of the other periods. */
 struct best {
     struct staged staged;
+    bool has_start; /* the initial plan's variant has a plan, and is not planned again */
+    struct weft_variant start;
     int32_t n_others;
-    struct weft_plan_variant others[WEFT_MOST_VARIANTS];
+    struct weft_plan_variant others[WEFT_MOST_VARIANTS + UNLISTED_VARIANTS];
     struct weft_outcome refused; /* of the present period, if pages refuse it */
     struct weft_pool pool;       /* owns its certificate */
 };
@@ -160,6 +165,28 @@ static enum weft_status plan_variant(struct weft_session *session,
     return status;
 }
 
+/* Whether this variant has the initial plan, so that it was planned before all others. */
+static bool is_start(const struct best *best, const struct weft_variant *variant)
+{
+    return best->has_start && weft_variant_same(&best->start, variant);
+}
+
+/* Plans the initial plan's variant, if the config allows it, with the share of one more variant. */
+static enum weft_status plan_start(struct weft_session *session,
+                                   const struct weft_schedule_options *options, int32_t n_feasible,
+                                   struct best *best, struct weft_error *err)
+{
+    struct weft_schedule_options own = *options;
+    struct weft_error refusal = {0};
+    if (session->start == NULL ||
+        !weft_variants_find(session->config, session->start->problem, &best->start))
+        return WEFT_OK;
+    own.budget = weft_budget_part(options->budget, 1.0 / (n_feasible + 1));
+    WEFT_TRY(plan_variant(session, &own, &best->start, best, &refusal, err));
+    best->has_start = best->staged.plan != NULL;
+    return WEFT_OK;
+}
+
 /* Finds the period with the least device memory, and leaves the session with its stages. */
 static enum weft_status find_leanest(struct weft_session *session,
                                      const struct weft_variant *variants, int32_t n,
@@ -251,6 +278,7 @@ static enum weft_status try_whole_copies(struct weft_session *session,
     if (plan == NULL || !copies_in_blocks(plan->problem, plan)) return WEFT_OK;
     struct weft_variant variant = best->staged.stages.variant;
     variant.rule.whole_copies = true;
+    if (is_start(best, &variant)) return WEFT_OK;
     WEFT_TRY(weft_session_stage_variant(session, &variant, err));
     const struct weft_problem *problem = session->stages.problem;
     const int64_t bytes = weft_least_limit(problem, 0, NULL);
@@ -342,6 +370,7 @@ static enum weft_status plan_agenda(struct weft_session *session,
         own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
         own.greedy_units = greedy_units; /* independent of earlier variants' use */
         n_left -= agenda->feasible[v];
+        if (is_start(best, &agenda->variants[v])) continue;
         if (kept != NULL && !fills_batch(kept->planner) &&
             agenda->bounds_ns[v] >= kept->prediction.step_ns) {
             status = weft_session_stage_variant(session, &agenda->variants[v], err);
@@ -405,6 +434,7 @@ static enum weft_status plan_axes(struct weft_session *session,
     agenda->n_feasible += tries_whole;
     if (splits_open || scales_open) part.budget = weft_budget_part(options->budget, SPLIT_SHARE);
     if (has_ends && !splits_open) part.budget = weft_budget_part(options->budget, ENDS_SHARE);
+    if (status == WEFT_OK) status = plan_start(session, &part, agenda->n_feasible, best, err);
     if (status == WEFT_OK) status = plan_agenda(session, &part, agenda, best, err);
     if (status == WEFT_OK && best->staged.plan != NULL) {
         more->n = weft_variants_list_scales(config, &best->staged.stages.variant, more->variants);

@@ -100,20 +100,25 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
     return over_bytes > 0 ? refuse_pages(run, over_bytes, err) : WEFT_OK;
 }
 
-/* Gives pages to the caller's faster plans, so that the result is no slower than one that fits. */
+/* Gives pages to the caller's faster plans, so that the result is no slower than one that fits. The
+ * run may have no plan. */
 static enum weft_status page_starts(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_candidate *to = &run->candidate;
     if (!run->inputs) return WEFT_OK;
     for (int32_t i = 0; i < run->options->n_starts; i++) {
         const struct weft_plan *start = run->options->starts[i];
-        if (start->prediction.step_ns >= run->plan->prediction.step_ns) continue;
+        if (run->plan && start->prediction.step_ns >= run->plan->prediction.step_ns) continue;
         if (!weft_search_moves_of(run->problem, start, to->moves)) continue;
         memcpy(to->strategies, start->strategies,
                (size_t)run->table->n_decisions * sizeof *to->strategies);
         to->n_moves = start->n_placements;
+        struct weft_error refusal = {0};
         struct weft_paged_aside aside = weft_paged_put_aside(run);
         enum weft_status status = weft_paged_candidate(run, 0, true, err);
+        if (status == WEFT_OK && !weft_paged_fits(run)) status = weft_paged_least_pages(run, err);
+        if (status == WEFT_OK && weft_plan_check_rows(run->plan, "start", &refusal) != WEFT_OK)
+            weft_paged_keep(run, NULL, NULL); /* another tier's limit */
         weft_paged_keep_faster(run, aside);
         WEFT_TRY(status);
     }
@@ -401,9 +406,14 @@ static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *e
     WEFT_TRY(begin_by_greedy(run, err));
     own.after_greedy = run->plan != NULL;
     run->options = &own;
-    enum weft_status status = plan_after_greedy(run, err);
+    struct weft_error refusal = {0};
+    enum weft_status status = plan_after_greedy(run, &refusal);
+    if (status == WEFT_E_INFEASIBLE && !run->plan) {
+        WEFT_TRY(page_starts(run, err));
+        if (run->plan) status = WEFT_OK;
+    }
     run->options = options;
-    return status;
+    return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }
 
 /* A rule's plan is the fastest of its series. Without one, plans for the limit alone, which tells

@@ -45,5 +45,17 @@ def a_size_of_blocks_is_tried_in_every_period(weft):
     assert made["prediction"]["step_ns"] <= 130500, made["prediction"]
 
 
+@case
+def a_start_of_another_period_is_kept(weft):
+    """The start has blocks and a period that a small budget does not reach, and other units than the first period."""
+    settings = ["--set", "plan.block_scale=whole", "--set", "plan.update_ahead=2"]
+    made, _ = plan(weft, "scale_of_offload", "--work-limit", "300M", *settings)
+    start = weft.write("start.json", made)
+    alone, _ = plan(weft, "scale_of_offload", "--work-limit", "20M")
+    from_start, _ = plan(weft, "scale_of_offload", "--work-limit", "20M", "--start", start)
+    steps = [found["prediction"]["step_ns"] for found in (from_start, made, alone)]
+    assert steps[0] <= steps[1] < steps[2], steps
+
+
 if __name__ == "__main__":
     main(sys.argv[1])

@@ -166,12 +166,27 @@ bool weft_plan_same_variant(const struct weft_problem *a, const struct weft_prob
     return weft_period_rule_same(&a->period, &b->period) && a->blocks.scale == b->blocks.scale;
 }
 
-int64_t weft_plan_least_bound_ns(const struct weft_plan *plan)
+/* The least of a bound and those of all other periods. */
+static int64_t least_with_others(const struct weft_plan *plan, int64_t least_ns)
 {
-    int64_t least_ns = plan->bound_ns;
     for (int32_t i = 0; i < plan->n_others; i++)
         if (plan->others[i].bound_ns < least_ns) least_ns = plan->others[i].bound_ns;
     return least_ns;
+}
+
+int64_t weft_plan_least_bound_ns(const struct weft_plan *plan)
+{
+    return least_with_others(plan, plan->bound_ns);
+}
+
+struct weft_plan_claim weft_plan_claim_of(const struct weft_plan *plan)
+{
+    const int64_t rows_ns = weft_plan_least_bound_ns(plan);
+    const int64_t paged_ns = least_with_others(plan, plan->paged_bound_ns);
+    const int64_t page_bytes = plan->pages.page_bytes;
+    if (paged_ns <= rows_ns) return (struct weft_plan_claim){.bound_ns = rows_ns};
+    return (struct weft_plan_claim){
+        .bound_ns = paged_ns, .page_bytes = page_bytes == WEFT_PAGE_LEAST_BYTES ? 0 : page_bytes};
 }
 
 enum weft_status weft_plan_check_bounds(const struct weft_plan *plan, struct weft_error *err)
@@ -199,6 +214,11 @@ double weft_plan_gap(const struct weft_plan *plan)
 double weft_plan_paged_gap(const struct weft_plan *plan)
 {
     return gap_to(plan, plan->paged_bound_ns);
+}
+
+double weft_plan_claimed_gap(const struct weft_plan *plan)
+{
+    return gap_to(plan, weft_plan_claim_of(plan).bound_ns);
 }
 
 struct weft_hash weft_plan_hash(const struct weft_plan *plan)

@@ -130,15 +130,27 @@ bool weft_plan_same_variant(const struct weft_problem *a, const struct weft_prob
 /* The least bound of the plan's period and all others: no plan is faster; 0: none. */
 int64_t weft_plan_least_bound_ns(const struct weft_plan *plan);
 
+/* The best bound that a plan proves over its own period and all others. */
+struct weft_plan_claim {
+    int64_t bound_ns;   /* 0: none */
+    int64_t page_bytes; /* no plan in pages of this size is faster; 0: no plan at all */
+};
+
+/* Takes the bound in pages for the plan's own period. A bound in the least pages is a bound of all
+ * plans, because larger pages take no fewer bytes. */
+struct weft_plan_claim weft_plan_claim_of(const struct weft_plan *plan);
+
 /* WEFT_OK when the certificates prove both bounds of the plan; otherwise WEFT_E_DATA names the one
  * that does not, with the reason. The bounds of other periods need their problems
  * (weft_plan_variant_check). */
 WEFT_MUST_USE enum weft_status weft_plan_check_bounds(const struct weft_plan *plan,
                                                       struct weft_error *err);
 
-/* (step - bound) / bound; 0 without a bound. _paged_gap: of the bound in pages, if there is one. */
+/* (step - bound) / bound; 0 without a bound. _paged_gap: of the bound in pages, if there is one;
+ * _claimed_gap: of the claim. */
 double weft_plan_gap(const struct weft_plan *plan);
 double weft_plan_paged_gap(const struct weft_plan *plan);
+double weft_plan_claimed_gap(const struct weft_plan *plan);
 
 extern const struct weft_key_table weft_plan_keys;
 /* JSON document, `format` "weft-plan", with a version; a plan read back is equal. Reading

@@ -374,17 +374,36 @@ static bool leaves_scale_open(const struct weft_plan *plan)
     return false;
 }
 
+/* The bounds of the plan's period. One in pages is the better one, so it comes first. */
+static void report_bounds(const struct weft_plan *plan, struct weft_answer *out)
+{
+    char page[WEFT_UNITS_TEXT_BYTES], bound[WEFT_UNITS_TEXT_BYTES];
+    const bool has_pages = plan->paged_bound_ns > 0;
+    if (has_pages)
+        weft_answer_say(
+            out, NULL, "proven    in pages of %s no plan is faster than %s: gap %.3f %%\n",
+            weft_units_show_bytes(plan->pages.page_bytes, page),
+            weft_units_show_ns(plan->paged_bound_ns, bound), 100.0 * weft_plan_paged_gap(plan));
+    if (plan->bound_ns > 0)
+        weft_answer_say(
+            out, NULL, "%s than %s (%s): gap %.3f %%\n",
+            has_pages ? "          by bytes alone none is faster" : "proven    no plan is faster",
+            weft_units_show_ns(plan->bound_ns, bound), plan->bound_by, 100.0 * weft_plan_gap(plan));
+}
+
 /* The plan's own period may have no gap while another period has one. */
 static void report_least_bound(const struct weft_plan *plan, struct weft_answer *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
-    int64_t least_ns = weft_plan_least_bound_ns(plan);
+    const int64_t least_ns = weft_plan_claim_of(plan).bound_ns;
+    const int64_t own_ns =
+        plan->paged_bound_ns > plan->bound_ns ? plan->paged_bound_ns : plan->bound_ns;
     weft_answer_say(
         out, NULL, "          of the %d periods planned (%s%s%s%s), none faster than %s",
         plan->n_others + 1, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
         choices_of_periods(plan), leaves_scale_open(plan) ? ", block_scale" : "",
         leaves_offload_open(plan) ? ", plan.offload" : "", weft_units_show_ns(least_ns, bound));
-    if (least_ns > 0 && least_ns < plan->bound_ns)
+    if (least_ns > 0 && least_ns < own_ns)
         weft_answer_say(out, NULL, ": gap %.3f %%",
                         100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);
     weft_answer_say(out, NULL, "\n");
@@ -496,6 +515,8 @@ static void put_average(const struct weft_plan *plan, struct weft_answer *out)
 
 static void put_bound(const struct weft_plan *plan, struct weft_answer *out)
 {
+    weft_answer_integer(out, "claimed_bound_ns", weft_plan_claim_of(plan).bound_ns);
+    weft_answer_real(out, "claimed_gap", weft_plan_claimed_gap(plan));
     weft_answer_integer(out, "bound_ns", plan->bound_ns);
     weft_answer_word(out, "bound_by", plan->bound_by ? plan->bound_by : "");
     weft_answer_integer(out, "least_bound_ns", weft_plan_least_bound_ns(plan));
@@ -557,7 +578,7 @@ void weft_report_plan_briefly(const struct weft_plan *plan, struct weft_answer *
     weft_answer_say(out, NULL, "step      %s predicted",
                     weft_units_show_ns(plan->prediction.step_ns, step));
     if (plan->bound_ns > 0)
-        weft_answer_say(out, NULL, ", gap %.3f %%", 100.0 * weft_plan_gap(plan));
+        weft_answer_say(out, NULL, ", gap %.3f %%", 100.0 * weft_plan_claimed_gap(plan));
     weft_answer_say(out, NULL, "\n");
     report_limit(plan, out);
 }
@@ -588,15 +609,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_answer *out)
                         weft_units_show_ns(p->slowdown_ns, a));
     weft_answer_say(out, NULL, "\n");
     report_average(plan, out);
-    if (plan->bound_ns > 0)
-        weft_answer_say(out, NULL, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
-                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
-                        100.0 * weft_plan_gap(plan));
-    if (plan->paged_bound_ns > 0)
-        weft_answer_say(
-            out, NULL, "          in pages of %s, none is faster than %s: gap %.3f %%\n",
-            weft_units_show_bytes(plan->pages.page_bytes, a),
-            weft_units_show_ns(plan->paged_bound_ns, b), 100.0 * weft_plan_paged_gap(plan));
+    report_bounds(plan, out);
     if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
     if (target->is_foreign) report_cost(plan, out);
     if (plan->solver_stop && plan->solver_stop[0])

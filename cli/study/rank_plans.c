@@ -166,7 +166,7 @@ static void say_fastest(const struct row *rows, int32_t n, struct weft_answer *a
     weft_text_init(&line);
     weft_answer_step(best->step_ns, rate_of(best), best->bytes, &line);
     if (best->bound_ns > 0) weft_text_add(&line, "; ");
-    weft_answer_bound(best->step_ns, best->bound_ns, &line);
+    weft_answer_bound(best->step_ns, (struct weft_plan_claim){.bound_ns = best->bound_ns}, &line);
     weft_answer_say(answer, "answer", "%" PRId64 " rank%s: the most tokens/s: %s\n", best->ranks,
                     best->ranks == 1 ? "" : "s", weft_text_chars(&line));
     weft_text_finish(&line);

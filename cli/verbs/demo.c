@@ -141,7 +141,7 @@ static enum weft_status make_plan(struct demo *demo, int which, struct weft_erro
         for (int32_t d = 0; d < plan->problem->n_decisions; d++)
             demo->runs[which].recomputed +=
                 weft_plan_chosen(plan, d)->recompute != WEFT_RECOMPUTE_NONE;
-        if (which == ILP) demo->bound_gap = weft_plan_gap(plan);
+        if (which == ILP) demo->bound_gap = weft_plan_claimed_gap(plan);
         weft_plan_write(plan, &demo->runs[which].plan);
         if (!weft_text_ok(&demo->runs[which].plan)) status = weft_fail_memory(err, "a plan");
     }

@@ -19,7 +19,8 @@ void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int
     row->reduce = weft_cadence_name(weft_period_cadence(&problem->period));
     row->step_ns = plan->prediction.step_ns;
     row->total_bytes = plan->prediction.total_bytes;
-    row->bound_ns = weft_plan_least_bound_ns(plan);
+    row->claim = weft_plan_claim_of(plan);
+    row->rows_bound_ns = weft_plan_least_bound_ns(plan);
 }
 
 /* Whether a row's plan is faster than another's, or as fast in less memory. */
@@ -55,7 +56,8 @@ static double tokens_per_s(const struct weft_best *best, const struct weft_best_
 /* (step - bound) / bound; negative without a bound. */
 static double gap_of(const struct weft_best_row *row)
 {
-    return row->bound_ns <= 0 ? -1 : (double)(row->step_ns - row->bound_ns) / (double)row->bound_ns;
+    const int64_t bound_ns = row->claim.bound_ns;
+    return bound_ns <= 0 ? -1 : (double)(row->step_ns - bound_ns) / (double)bound_ns;
 }
 
 const char *weft_best_mark_name(enum weft_best_mark mark)
@@ -145,8 +147,8 @@ static void add_row(struct weft_rows *rows, const struct weft_best *best,
     weft_rows_integer(rows, STEP, row->step_ns);
     weft_rows_real(rows, TOKENS, tokens_per_s(best, row));
     weft_rows_integer(rows, TOTAL, row->total_bytes);
-    weft_rows_integer(rows, BOUND, row->bound_ns);
-    if (row->bound_ns > 0) weft_rows_real(rows, GAP, gap_of(row));
+    weft_rows_integer(rows, BOUND, row->claim.bound_ns);
+    if (row->claim.bound_ns > 0) weft_rows_real(rows, GAP, gap_of(row));
 }
 
 /* The row that needs the least memory; NULL if none is known. */
@@ -191,9 +193,12 @@ void weft_best_answer(const struct weft_best *best, struct weft_text *out)
     if (fastest == joint && hand != NULL && hand->step_ns > joint->step_ns)
         weft_text_addf(out, "; %.1f %% faster than the best by hand",
                        100.0 * ((double)hand->step_ns / (double)joint->step_ns - 1));
-    /* Plans of all rows are plans of the joint one. */
-    if (joint->bound_ns > 0) weft_text_add(out, "; ");
-    weft_answer_bound(fastest->step_ns, joint->bound_ns, out);
+    /* Plans of all rows are plans of the joint one, in any pages. */
+    const struct weft_plan_claim claim =
+        fastest == joint ? joint->claim
+                         : (struct weft_plan_claim){.bound_ns = joint->rows_bound_ns};
+    if (claim.bound_ns > 0) weft_text_add(out, "; ");
+    weft_answer_bound(fastest->step_ns, claim, out);
     weft_text_add(out, "\n");
 }
 

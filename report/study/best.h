@@ -33,7 +33,8 @@ struct weft_best_row {
     int32_t micro_steps;
     const char *reduce; /* cadence: "step" */
     int64_t step_ns, total_bytes;
-    int64_t bound_ns; /* no plan of this combination is faster; 0: none */
+    struct weft_plan_claim claim; /* of this combination */
+    int64_t rows_bound_ns;        /* no plan of it is faster in any pages; 0: none */
 };
 
 struct weft_best {

@@ -55,10 +55,13 @@ void weft_answer_step(int64_t step_ns, double tokens_per_s, int64_t bytes, struc
     weft_text_addf(out, ", %s", weft_units_show_bytes(bytes, shown));
 }
 
-void weft_answer_bound(int64_t step_ns, int64_t bound_ns, struct weft_text *out)
+void weft_answer_bound(int64_t step_ns, struct weft_plan_claim claim, struct weft_text *out)
 {
-    if (bound_ns <= 0) return;
-    const double percent = 100.0 * ((double)step_ns / (double)bound_ns - 1);
+    char page[WEFT_UNITS_TEXT_BYTES];
+    if (claim.bound_ns <= 0) return;
+    const double percent = 100.0 * ((double)step_ns / (double)claim.bound_ns - 1);
+    if (claim.page_bytes > 0)
+        weft_text_addf(out, "in pages of %s ", weft_units_show_bytes(claim.page_bytes, page));
     if (percent < 0.005)
         weft_text_add(out, "no plan is faster");
     else
@@ -70,14 +73,14 @@ void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct 
     const struct weft_prediction *prediction = &plan->prediction;
     const int64_t bytes =
         prediction->total_bytes > 0 ? prediction->total_bytes : prediction->peak_bytes;
-    const int64_t bound_ns = weft_plan_least_bound_ns(plan);
+    const struct weft_plan_claim claim = weft_plan_claim_of(plan);
     struct weft_text line;
     weft_text_init(&line);
     weft_answer_ways(plan, &line);
     weft_text_add(&line, ": ");
     weft_answer_step(prediction->step_ns, tokens_per_s, bytes, &line);
-    if (bound_ns > 0) weft_text_add(&line, "; ");
-    weft_answer_bound(prediction->step_ns, bound_ns, &line);
+    if (claim.bound_ns > 0) weft_text_add(&line, "; ");
+    weft_answer_bound(prediction->step_ns, claim, &line);
     weft_answer_say(out, NULL, "%s\n", weft_text_chars(&line));
     weft_text_finish(&line);
 }

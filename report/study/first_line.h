@@ -12,8 +12,9 @@ void weft_answer_ways(const struct weft_plan *plan, struct weft_text *out);
 /* Appends a step: "462 ms, 70.9k tokens/s, 23.9 GiB". tokens_per_s 0: not known. */
 void weft_answer_step(int64_t step_ns, double tokens_per_s, int64_t bytes, struct weft_text *out);
 
-/* Appends the bound in words: "no plan is more than 0.11 % faster". Nothing without a bound. */
-void weft_answer_bound(int64_t step_ns, int64_t bound_ns, struct weft_text *out);
+/* Appends the bound in words: "in pages of 64.0 KiB no plan is more than 0.11 % faster". Nothing
+ * without a bound. */
+void weft_answer_bound(int64_t step_ns, struct weft_plan_claim claim, struct weft_text *out);
 
 /* Adds the line of a plan. */
 void weft_answer_plan(const struct weft_plan *plan, double tokens_per_s, struct weft_answer *out);

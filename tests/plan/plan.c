@@ -204,6 +204,28 @@ Test(plan, gap)
     cr_assert_float_eq(weft_plan_gap(&plan), 0, 0);
     plan.bound_ns = 100;
     cr_assert_float_eq(weft_plan_gap(&plan), 0.5, 1e-12);
+    cr_assert_float_eq(weft_plan_claimed_gap(&plan), 0.5, 1e-12);
+}
+
+/* The bound in pages is of the plan's own period, and of all plans if no page is smaller. */
+Test(plan, claims_the_better_bound_of_the_weakest_period)
+{
+    struct weft_plan_variant other = {.bound_ns = 130};
+    struct weft_plan plan = {
+        .bound_ns = 100, .paged_bound_ns = 140, .prediction = {.step_ns = 150}};
+    plan.pages.page_bytes = 2 * WEFT_PAGE_LEAST_BYTES;
+    cr_assert_eq(weft_plan_claim_of(&plan).bound_ns, 140);
+    cr_assert_eq(weft_plan_claim_of(&plan).page_bytes, 2 * WEFT_PAGE_LEAST_BYTES);
+    plan.pages.page_bytes = WEFT_PAGE_LEAST_BYTES;
+    cr_assert_eq(weft_plan_claim_of(&plan).page_bytes, 0);
+    plan.others = &other;
+    plan.n_others = 1;
+    cr_assert_eq(weft_plan_claim_of(&plan).bound_ns, 130);
+    cr_assert_eq(weft_plan_least_bound_ns(&plan), 100);
+    other.bound_ns = 90;
+    cr_assert_eq(weft_plan_claim_of(&plan).bound_ns, 90);
+    plan.paged_bound_ns = 0;
+    cr_assert_eq(weft_plan_claim_of(&plan).bound_ns, 90);
 }
 
 Test(plan, predicts_by_hand)

@@ -17,12 +17,12 @@ Test(first_line, a_bound_is_told_as_a_gain)
 {
     struct weft_text out;
     weft_text_init(&out);
-    weft_answer_bound(1000000, 0, &out);
+    weft_answer_bound(1000000, (struct weft_plan_claim){0}, &out);
     expect_line(&out, "");
-    weft_answer_bound(1000000, 1000000, &out);
+    weft_answer_bound(1000000, (struct weft_plan_claim){1000000, 0}, &out);
     expect_line(&out, "no plan is faster");
-    weft_answer_bound(1001100, 1000000, &out);
-    expect_line(&out, "no plan is more than 0.11 % faster");
+    weft_answer_bound(1001100, (struct weft_plan_claim){1000000, 65536}, &out);
+    expect_line(&out, "in pages of 64.0 KiB no plan is more than 0.11 % faster");
     weft_text_finish(&out);
 }
 

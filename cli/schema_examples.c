@@ -3,8 +3,8 @@
 
 /* The plan of a model of one unit. */
 const char weft_schema_plan_example[] =
-    "[{\"format\": \"weft-plan\", \"version\": 12, \"weft\": \"0.1.0\", \"planner\": \"ilp\", "
-    "\"decision_hash\": \"e2efbc6022ca6294c4720ab12cb50795\", \"prediction\": {\"step_ns\": "
+    "[{\"format\": \"weft-plan\", \"version\": 13, \"weft\": \"0.1.0\", \"planner\": \"ilp\", "
+    "\"decision_hash\": \"6427bcb7fecd173f3358b65913bf50f7\", \"prediction\": {\"step_ns\": "
     "15819, \"exposed_ns\": 13216, \"compute_ns\": 2603, \"slowdown_ns\": 0, \"channel_ns\": "
     "13216, \"peak_bytes\": 20736, \"peak_slot\": 4, \"arena_bytes\": 32768, \"total_bytes\": "
     "32768}, \"bound\": {\"bound_ns\": 15819, \"by\": \"relaxation, weak duality\", "
@@ -52,7 +52,7 @@ const char weft_schema_plan_example[] =
     "\"reduce_scatter\", \"gather\": 0, \"strategies\": [\"sdp\"], \"acquires\": false, "
     "\"may_block\": false, \"lane\": 1, \"after\": -1, \"blocks\": 1, \"first\": 6, \"last\": 6, "
     "\"block_bytes\": 1024, \"block_ns\": 1512, \"held_bytes\": 1024, \"category\": "
-    "\"full_gradients\"}]}, \"other_periods\": []}]";
+    "\"full_gradients\"}]}, \"periods_open\": 1, \"other_periods\": []}]";
 
 const char weft_schema_profile_example[] =
     "[{\"format\": \"weft-profile\", \"version\": 1, \"weft\": \"0.1.0\", \"source\": "

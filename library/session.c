@@ -282,6 +282,11 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
 enum weft_status weft_session_check_others(const struct weft_session *session, const char *source,
                                            struct weft_error *err)
 {
+    const int32_t n_open = weft_variants_count(session->config);
+    if (session->plan->n_open != n_open)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: periods_open is %d, and this config allows %d: plan again", source,
+                         session->plan->n_open, n_open);
     for (int32_t i = 0; i < session->plan->n_others; i++) {
         const struct weft_problem *planned = session->plan->others[i].problem;
         struct weft_stages stages = {0};

@@ -544,6 +544,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
         options.n_starts = 1;
     }
     struct agenda agenda = {0};
+    const int32_t n_open = weft_variants_count(session->config);
     agenda.n = weft_variants_list(session->config, agenda.variants);
     weft_session_drop_plan(session);
     weft_watch_begin(session->watch, "plan");
@@ -562,6 +563,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
     if (status == WEFT_OK) status = note_alarm(&work, session->plan, err);
+    if (status == WEFT_OK) session->plan->n_open = n_open;
     if (status != WEFT_OK || session->program == NULL) return status;
     return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,
                                err);

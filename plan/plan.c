@@ -7,6 +7,7 @@
 #include "plan/chain.h"
 #include "plan/placement.h"
 #include "problem/target.h"
+#include "problem/terms.h"
 
 void weft_plan_destroy(struct weft_plan *plan)
 {
@@ -150,6 +151,26 @@ static struct weft_hash hash_pages(const struct weft_page_lists *pages)
     return weft_hash_bytes(parts, sizeof parts);
 }
 
+/* Hashes the number of open periods, and the terms and bounds of the other planned ones. */
+static struct weft_hash hash_periods(const struct weft_plan *plan)
+{
+    struct weft_text text;
+    struct weft_json_writer writer;
+    struct weft_hash hash = {0};
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 0);
+    weft_json_begin_array(&writer);
+    weft_json_add_integer(&writer, plan->n_open);
+    for (int32_t i = 0; i < plan->n_others; i++) {
+        weft_json_add_integer(&writer, plan->others[i].bound_ns);
+        weft_problem_write_terms(plan->others[i].problem, &writer);
+    }
+    weft_json_end_array(&writer);
+    if (weft_text_ok(&text)) hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    weft_text_finish(&text);
+    return hash;
+}
+
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan)
 {
     struct weft_hash parts[] = {
@@ -157,6 +178,7 @@ struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan)
                         (size_t)plan->problem->n_decisions * sizeof *plan->strategies),
         weft_hash_bytes(plan->placements, (size_t)plan->n_placements * sizeof *plan->placements),
         hash_pages(&plan->pages),
+        hash_periods(plan),
     };
     return weft_hash_bytes(parts, sizeof parts);
 }

@@ -51,6 +51,7 @@ struct weft_plan {
      * plan found. */
     int32_t n_others;
     struct weft_plan_variant *others;
+    int32_t n_open; /* periods that the config allows, planned or not; 0: not known */
     /* Work until the planner had a plan that fits; 0: not known. Not in the file. */
     int64_t first_work;
     /* For another runtime: the step found for Weft's own plans within the same limit, and its
@@ -119,8 +120,8 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 
-/* Hashes strategies, placements, page size and stretches. So an edited file is detected even if it
- * is a valid plan. */
+/* Hashes strategies, placements, page size and stretches, and the periods with their bounds. So an
+ * edited file is detected even if it is a valid plan. */
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
 
 /* Whether two problems of one config have the same period and size of blocks. A plan names each

@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 12, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 13, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -49,6 +49,7 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
 
 static void write_others(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
+    weft_json_put_integer(writer, "periods_open", plan->n_open);
     weft_json_key(writer, "other_periods");
     weft_json_begin_array(writer);
     for (int32_t i = 0; i < plan->n_others; i++)
@@ -166,7 +167,8 @@ const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
     WEFT_KEY_PART(WEFT_KEY_INT64, "version", NULL, "of the format"),
     WEFT_KEY_PART(WEFT_KEY_TEXT, "weft", NULL, "version of the program that wrote it"),
     WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_plan, planner, "that made it"),
-    WEFT_KEY_PART(WEFT_KEY_HASH, "decision_hash", NULL, "of strategies, placements and pages"),
+    WEFT_KEY_PART(WEFT_KEY_HASH, "decision_hash", NULL,
+                  "of strategies, placements, pages and periods"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "prediction", &prediction_table, "of a step"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "bound", &bound_table, "of this period"),
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
@@ -179,6 +181,8 @@ const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
                      "in the order of every lane"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "pages", &pages_table, "equal on all ranks"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_keys, "that it solves"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "periods_open", weft_plan, n_open,
+                      "that the config allows; 0: not known"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "other_periods", &weft_plan_variant_keys,
                      "with their bounds"));
 

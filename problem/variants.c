@@ -300,9 +300,12 @@ int32_t weft_variants_count(const struct weft_config *config)
     struct split splits[WEFT_MOST_SPLITS];
     struct weft_variant all[WEFT_MOST_VARIANTS], ends[WEFT_MOST_VARIANTS];
     const int32_t n_splits = list_splits(config, splits);
+    const bool whole = config->plan.offload.block_bytes == 0;
     int32_t n = 0;
     for (int32_t i = 0; i < n_splits; i++) {
         const int32_t n_split = list_split(config, &splits[i], all);
+        for (int32_t v = 0; v < n_split && whole; v++)
+            n += all[v].rule.away || weft_config_moves_activations(config);
         for (int32_t v = 0; v < n_split && weft_config_target(config)->finalizes; v++)
             n += list_ends(&all[v], ends);
         n += n_split;

@@ -41,7 +41,8 @@ int32_t weft_variants_list_scales(const struct weft_config *config,
 int32_t weft_variants_list_more(const struct weft_config *config, const struct weft_variant *chosen,
                                 struct weft_variant out[WEFT_MOST_VARIANTS]);
 
-/* The number of variants that the config allows, also those that no function lists. */
+/* The number of variants that the config allows, also those that no function lists. Each one that
+ * copies state or activations counts with whole copies too, if their blocks are open. */
 int32_t weft_variants_count(const struct weft_config *config);
 
 /* Finds the config's variant that made the problem. False if the config does not allow it. If

@@ -73,10 +73,11 @@ static enum weft_status check_decision(const struct weft_plan *plan, struct weft
     char said[WEFT_HASH_TEXT_BYTES], found[WEFT_HASH_TEXT_BYTES];
     struct weft_hash hash = weft_plan_decision_hash(plan);
     if (!plan->decision_hash || weft_hash_equal(*plan->decision_hash, hash)) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "the plan says that its decision_hash is %s, its strategies, placements and "
-                     "pages have %s: they were changed since it was written; plan again",
-                     weft_hash_show(*plan->decision_hash, said), weft_hash_show(hash, found));
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "the plan says that its decision_hash is %s, its strategies, placements, "
+        "pages and periods have %s: they were changed since it was written; plan again",
+        weft_hash_show(*plan->decision_hash, said), weft_hash_show(hash, found));
 }
 
 enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct weft_error *err)

@@ -395,14 +395,16 @@ static void report_bounds(const struct weft_plan *plan, struct weft_answer *out)
 static void report_least_bound(const struct weft_plan *plan, struct weft_answer *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
+    const int32_t n_planned = plan->n_others + 1;
+    const int32_t n_open = plan->n_open > n_planned ? plan->n_open : n_planned;
     const int64_t least_ns = weft_plan_claim_of(plan).bound_ns;
     const int64_t own_ns =
         plan->paged_bound_ns > plan->bound_ns ? plan->paged_bound_ns : plan->bound_ns;
-    weft_answer_say(
-        out, NULL, "          of the %d periods planned (%s%s%s%s), none faster than %s",
-        plan->n_others + 1, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
-        choices_of_periods(plan), leaves_scale_open(plan) ? ", block_scale" : "",
-        leaves_offload_open(plan) ? ", plan.offload" : "", weft_units_show_ns(least_ns, bound));
+    weft_answer_say(out, NULL, "          of %d of %d periods (%s%s%s%s), none faster than %s",
+                    n_planned, n_open, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
+                    choices_of_periods(plan), leaves_scale_open(plan) ? ", block_scale" : "",
+                    leaves_offload_open(plan) ? ", plan.offload" : "",
+                    weft_units_show_ns(least_ns, bound));
     if (least_ns > 0 && least_ns < own_ns)
         weft_answer_say(out, NULL, ": gap %.3f %%",
                         100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);
@@ -521,6 +523,8 @@ static void put_bound(const struct weft_plan *plan, struct weft_answer *out)
     weft_answer_word(out, "bound_by", plan->bound_by ? plan->bound_by : "");
     weft_answer_integer(out, "least_bound_ns", weft_plan_least_bound_ns(plan));
     weft_answer_real(out, "gap", weft_plan_gap(plan));
+    weft_answer_integer(out, "periods_planned", plan->n_others + 1);
+    weft_answer_integer(out, "periods_open", plan->n_open);
     if (plan->paged_bound_ns > 0) {
         weft_answer_integer(out, "page_bytes", plan->pages.page_bytes);
         weft_answer_integer(out, "paged_bound_ns", plan->paged_bound_ns);
@@ -610,7 +614,8 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_answer *out)
     weft_answer_say(out, NULL, "\n");
     report_average(plan, out);
     report_bounds(plan, out);
-    if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
+    if ((plan->n_others > 0 || plan->n_open > 1) && plan->bound_ns > 0)
+        report_least_bound(plan, out);
     if (target->is_foreign) report_cost(plan, out);
     if (plan->solver_stop && plan->solver_stop[0])
         weft_answer_say(out, NULL, "solver    %s\n", plan->solver_stop);

@@ -107,9 +107,8 @@ static void say_bound(const struct weft_plan *plan, bool config_given, int32_t n
                         weft_units_show_ns(plan->paged_bound_ns, bound), paged_leaves);
     }
     if (plan->n_others > 0 && config_given)
-        weft_answer_say(out, NULL, ", and none of the %d periods planned than %s",
-                        plan->n_others + 1,
-                        weft_units_show_ns(weft_plan_least_bound_ns(plan), bound));
+        weft_answer_say(out, NULL, ", and none of %d of %d periods than %s", plan->n_others + 1,
+                        n_open, weft_units_show_ns(weft_plan_least_bound_ns(plan), bound));
     else if (plan->n_others > 0)
         weft_answer_say(out, NULL,
                         " (--config also proves the bounds of the %d other periods planned)",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from configs import TINY, tiny
+from plan_checker import Problem, hash_of_decisions
 from tap import Skip, case, main
 
 
@@ -462,6 +463,11 @@ def decision_changed_by_hand(weft):
     weft.expect(65, "verify", weft.write("b.json", document), says="decision_hash")
 
 
+def with_hash(plan):
+    """The plan with the hash of its edited decision."""
+    return {**plan, "decision_hash": hash_of_decisions(plan, Problem(copy.deepcopy(plan["problem"])))}
+
+
 @case
 def what_verify_proves_of_other_periods(weft):
     run = tiny(train__clip_norm=0)
@@ -470,11 +476,12 @@ def what_verify_proves_of_other_periods(weft):
     n = len(json.loads(text)["other_periods"])
     assert n >= 2, n
     said = " ".join(weft.expect(0, "verify", out, "--config", config).split())
-    assert f"for its period, and none of the {n + 1} periods planned than" in said, said
+    assert f"for its period, and none of {n + 1} of {n + 1} periods than" in said, said
     document = json.loads(text)
     other = document["other_periods"][0]
     other["bound_ns"] += max(10, other["bound_ns"] // 10)
-    path = weft.write("b.json", document)
+    weft.expect(65, "verify", weft.write("b.json", document), says="decision_hash")
+    path = weft.write("b.json", with_hash(document))
     weft.expect(65, "verify", path, "--config", config,
                 says=["other_periods[0]: ", "no step is below"])
     said = " ".join(weft.expect(0, "verify", path).split())
@@ -487,14 +494,18 @@ def what_verify_proves_of_other_periods(weft):
                     says=["other_periods[0]: ", says])
     document = json.loads(text)
     document["other_periods"][0]["problem"]["period"]["update_ahead"] = 3
-    weft.expect(65, "verify", weft.write("b.json", document), "--config", config)
+    weft.expect(65, "verify", weft.write("b.json", with_hash(document)), "--config", config)
+    document = json.loads(text)
+    document["periods_open"] += 1
+    weft.expect(65, "verify", weft.write("b.json", with_hash(document)), "--config", config,
+                says=f"periods_open is {n + 2}, and this config allows {n + 1}")
     document = json.loads(text)
     document["other_periods"][1] = document["other_periods"][0]
     weft.expect(65, "verify", weft.write("b.json", document),
                 says=["other_periods[1]", "has this period already"])
     document = json.loads(text)
     document["other_periods"] = []
-    said = weft.expect(0, "verify", weft.write("b.json", document), "--config", config)
+    said = weft.expect(0, "verify", weft.write("b.json", with_hash(document)), "--config", config)
     said = " ".join(said.split())
     assert f"leaf for its period; the config leaves {n + 1} periods open" in said, said
     weft.expect(0, "verify", out, "--config", config)

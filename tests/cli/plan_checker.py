@@ -88,8 +88,11 @@ def hash_of_decisions(plan, problem):
                             places.get((problem.items[at["item"]]["after"], at["block"]), -1))]
     parts = [words("q", [pages["page_bytes"], pages["tables"], len(lists)]), words("i", ends),
              words("i", flat)]
+    periods = [plan["periods_open"]]
+    for other in plan["other_periods"]:
+        periods += [other["bound_ns"], other["problem"]]
     parts = [words("i", strategies), words("i", placements),
-             words("Q", [half for part in parts for half in part])]
+             words("Q", [half for part in parts for half in part]), murmur(json.dumps(periods).encode())]
     return show(words("Q", [half for part in parts for half in part]))
 
 
@@ -708,7 +711,7 @@ def check(plan, problems=()):
     """Raises Wrong if a claim of the plan is false. The file has only the terms of its other periods' problems, so their
     bounds are checked if `problems` has them, in the same order.
     """
-    need((plan["format"], plan["version"]) == ("weft-plan", 12), "no plan of this version")
+    need((plan["format"], plan["version"]) == ("weft-plan", 13), "no plan of this version")
     problem = Problem(json.loads(json.dumps(plan["problem"])))
     chosen = [[of["name"] for of in decision["strategies"]].index(name)
               for decision, name in zip(problem.decisions, plan["strategies"])]

@@ -92,8 +92,8 @@ struct weft_cli {
     const char *data;                                          /* --data FILE */
     bool raw;                                                  /* --raw */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
-    const char *to; /* of sweep: "all"; of export: the target */
-    const char *as; /* of simulate: the target that runs the plan */
+    const char *rival, *to; /* --rival FILE,FILE; of sweep: "all"; of export: the target */
+    const char *as;         /* of simulate: the target that runs the plan */
     const char *jitter, *jitter_seed, *jitter_steps; /* of simulate */
     const char *host_points, *host_limits;           /* of sweep */
     bool split, measure;                             /* of sweep */

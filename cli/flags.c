@@ -59,6 +59,9 @@ const struct weft_flag weft_flags[] = {
      "the plan to run, instead of making one"},
     {"--start", NULL, WEFT_FLAG_TEXT, false, AT(start), NULL, "FILE",
      "a plan of the same model, at any limit and by any planner, to begin with"},
+    {"--rival", NULL, WEFT_FLAG_TEXT, false, AT(rival), NULL, "FILE",
+     "plans that another program made (docs/rivals.md): the fastest that fits counts; of a sweep "
+     "FILE,FILE"},
     {"--config", NULL, WEFT_FLAG_TEXT, false, AT(config), NULL, "FILE",
      "the config that the plan or the run is of"},
     {"--trace", NULL, WEFT_FLAG_TEXT, false, AT(trace), NULL, "FILE",

@@ -54,6 +54,15 @@ const char weft_schema_plan_example[] =
     "\"block_bytes\": 1024, \"block_ns\": 1512, \"held_bytes\": 1024, \"category\": "
     "\"full_gradients\"}]}, \"periods_open\": 1, \"other_periods\": []}]";
 
+/* The same decision. */
+const char weft_schema_rival_example[] =
+    "[{\"format\": \"weft-rival\", \"version\": 1, \"name\": \"mine\", \"plans\": [{\"problem\": "
+    "{\"period\": {\"micro_steps\": 1, \"reduce\": \"step\", \"rotated\": false, "
+    "\"update_ahead\": 0}}, \"strategies\": [\"sdp\"], \"placements\": [{\"item\": 0, \"block\": "
+    "0, "
+    "\"launch\": 1, \"deadline\": 2}, {\"item\": 1, \"block\": 0, \"launch\": 6, \"deadline\": "
+    "7}]}]}]";
+
 const char weft_schema_profile_example[] =
     "[{\"format\": \"weft-profile\", \"version\": 1, \"weft\": \"0.1.0\", \"source\": "
     "\"measured\", \"machine\": \"local; oneDNN 2.6.3, avx512 kernels\", \"ranks\": 2, "

@@ -4,16 +4,19 @@
 
 #include "base/json/json.h"
 #include "library/metrics.h"
+#include "library/rival.h"
 #include "plan/plan.h"
 #include "report/export/others.h"
 #include "runtime/checkpoint/manifest.h"
 #include "spec/profile/profile.h"
 
-const char *const weft_schema_kinds[] = {"config",  "model",  "cluster",  "profile", "plan",
-                                         "metrics", "result", "manifest", "export",  NULL};
+const char *const weft_schema_kinds[] = {"config",   "model",  "cluster", "profile",
+                                         "plan",     "rival",  "metrics", "result",
+                                         "manifest", "export", NULL};
 
 static const struct weft_key_table *const profile_tables[] = {&weft_profile_keys, NULL};
 static const struct weft_key_table *const plan_tables[] = {&weft_plan_keys, NULL};
+static const struct weft_key_table *const rival_tables[] = {&weft_rival_keys, NULL};
 static const struct weft_key_table *const result_tables[] = {&weft_result_keys, NULL};
 static const struct weft_key_table *const manifest_tables[] = {&weft_manifest_keys, NULL};
 static const struct weft_key_table *const export_tables[] = {&weft_fsdp2_keys, &weft_megatron_keys,
@@ -27,6 +30,7 @@ static const struct schema_file {
     {"profile", "Times and memory of a machine.", profile_tables, weft_schema_profile_example},
     {"plan", "A decision with its proof: docs/plan-file.md.", plan_tables,
      weft_schema_plan_example},
+    {"rival", "Plans by another program: docs/rivals.md.", rival_tables, weft_schema_rival_example},
     {"metrics", "A line of RUN/metrics.jsonl, and of `weft train --json` except the last.",
      weft_metrics_keys, weft_schema_metrics_example},
     {"result", "The end of a run.", result_tables, weft_schema_result_example},

@@ -15,7 +15,7 @@ extern const char *const weft_schema_kinds[];
 /* Arrays of JSON. */
 extern const char weft_schema_plan_example[], weft_schema_profile_example[],
     weft_schema_metrics_example[], weft_schema_result_example[], weft_schema_manifest_example[],
-    weft_schema_export_example[];
+    weft_schema_rival_example[], weft_schema_export_example[];
 
 /* True of a kind of file that Weft writes. */
 bool weft_schema_is_file(const char *kind);

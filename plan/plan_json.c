@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json/json_keys.h"
-#include "plan/chain.h"
+#include "plan/placed.h"
 #include "plan/placement.h"
 #include "plan/plan.h"
 
@@ -146,13 +146,6 @@ static const struct weft_key_table solver_table =
                    WEFT_KEY_VALUE_AS(WEFT_KEY_OR_NULL, "stop", WEFT_KEY_SHOWN, weft_plan,
                                      solver_stop, "why planning ended"));
 
-static const struct weft_key_table placement_table = WEFT_KEY_TABLE(
-    "The place of a block.", WEFT_KEY_COUNT(weft_placement, item, "of the problem"),
-    WEFT_KEY_COUNT(weft_placement, block, "of the item"),
-    WEFT_KEY_COUNT(weft_placement, launch, "slot that launches it at its start"),
-    WEFT_KEY_COUNT(weft_placement, deadline,
-                   "slot that needs it complete at its start; its launch: it blocks"));
-
 static const struct weft_key_table pages_table = WEFT_KEY_TABLE(
     "The program's memory.",
     WEFT_KEY_RANGE(weft_page_lists, page_bytes, 0, WEFT_PAGE_LARGE_BYTES, "a power of two"),
@@ -177,7 +170,7 @@ const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
                      "of the bound in pages"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "solver", &solver_table, "as it ended"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, "one for each decision"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "placements", &placement_table,
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "placements", &weft_placement_keys,
                      "in the order of every lane"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "pages", &pages_table, "equal on all ranks"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_keys, "that it solves"),
@@ -308,84 +301,6 @@ static enum weft_status read_others(struct reader *reader, const struct weft_jso
     return WEFT_OK;
 }
 
-static enum weft_status read_strategies(struct reader *reader, const struct weft_json_value *root)
-{
-    struct weft_plan *plan = reader->plan;
-    const struct weft_problem *problem = plan->problem;
-    const struct weft_json_value *array;
-    WEFT_TRY(
-        weft_json_need(root, reader->source, "strategies", WEFT_JSON_ARRAY, &array, reader->err));
-    size_t n = weft_json_count(array);
-    if (n != (size_t)problem->n_decisions) {
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu strategies for %d decisions",
-                         reader->source, n, problem->n_decisions);
-    }
-    plan->strategies = weft_pool_array(&plan->pool, n, sizeof *plan->strategies);
-    if (plan->strategies == NULL) return weft_fail_memory(reader->err, "plan");
-    int32_t u = 0;
-    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
-         it = weft_json_next(it), u++) {
-        const char *name = "";
-        bool is_text = weft_json_string(it, &name);
-        plan->strategies[u] = is_text ? weft_decision_of_name(&problem->decisions[u], name) : -1;
-        if (plan->strategies[u] < 0) {
-            return weft_fail(reader->err, WEFT_E_DATA,
-                             "%s: strategies[%d]: \"%.64s\" is no strategy of %s", reader->source,
-                             u, name, problem->decisions[u].name);
-        }
-    }
-    return WEFT_OK;
-}
-
-static enum weft_status read_placement(struct reader *reader, const struct weft_json_value *value,
-                                       int32_t index)
-{
-    struct weft_plan *plan = reader->plan;
-    char where[PLACE_BYTES];
-    struct weft_placement *at = &plan->placements[index];
-    const int32_t n_slots = plan->problem->n_slots;
-    snprintf(where, sizeof where, "%s: placements[%d]", reader->source, index);
-    at->after = -1;
-    WEFT_TRY(weft_keys_read(&placement_table, value, where, &plan->pool, at, reader->err));
-    if (at->item >= plan->problem->n_items)
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no item %d", where, at->item);
-    if (at->block >= plan->problem->items[at->item].item.n_blocks)
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: item %d has no block %d", where, at->item,
-                         at->block);
-    if (at->launch < n_slots && at->deadline < n_slots) return WEFT_OK;
-    return weft_fail(reader->err, WEFT_E_DATA,
-                     "%s: launch %d or deadline %d is not in the period of %d slots", where,
-                     at->launch, at->deadline, n_slots);
-}
-
-static enum weft_status read_placements(struct reader *reader, const struct weft_json_value *root)
-{
-    struct weft_plan *plan = reader->plan;
-    const struct weft_json_value *array;
-    WEFT_TRY(
-        weft_json_need(root, reader->source, "placements", WEFT_JSON_ARRAY, &array, reader->err));
-    size_t n = weft_json_count(array);
-    int64_t needed = 0;
-    for (int32_t i = 0; i < plan->problem->n_items; i++) {
-        if (weft_problem_needs(plan->problem, plan->strategies, i))
-            needed += plan->problem->items[i].item.n_blocks;
-    }
-    if ((int64_t)n != needed) {
-        return weft_fail(reader->err, WEFT_E_DATA,
-                         "%s: %zu placements; the strategies need %" PRId64, reader->source, n,
-                         needed);
-    }
-    plan->placements = weft_pool_array(&plan->pool, n, sizeof *plan->placements);
-    if (plan->placements == NULL) return weft_fail_memory(reader->err, "plan");
-    plan->n_placements = (int32_t)n;
-    int32_t i = 0;
-    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
-         it = weft_json_next(it), i++) {
-        WEFT_TRY(read_placement(reader, it, i));
-    }
-    return WEFT_OK;
-}
-
 static enum weft_status read_stretches(struct reader *reader, const char *where,
                                        const struct weft_json_value *list,
                                        struct weft_page_stretch *stretches, int32_t *n)
@@ -468,12 +383,9 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_hash(reader, root));
     WEFT_TRY(read_prediction(reader, root));
     WEFT_TRY(read_bound(reader, root));
-    WEFT_TRY(read_strategies(reader, root));
-    WEFT_TRY(read_placements(reader, root));
+    WEFT_TRY(weft_plan_read_placed(root, reader->source, plan, reader->err));
     WEFT_TRY(read_pages(reader, root));
     WEFT_TRY(read_others(reader, root));
-    WEFT_TRY(weft_placements_chain(plan->problem, plan->placements, plan->n_placements,
-                                   reader->source, WEFT_E_DATA, reader->err));
     return weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                  plan->n_placements, reader->source, reader->err);
 }

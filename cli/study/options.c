@@ -208,6 +208,7 @@ enum weft_status weft_study_read_options(struct weft_study *study, struct weft_e
                                                     : cli->planners,
                            study, err));
     WEFT_TRY(read_grid(study, err));
+    WEFT_TRY(weft_study_read_rivals(study, err));
     if (cli->split && cli->limits)
         return weft_fail(err, WEFT_E_USAGE, "--split divides one limit: leave --limits out");
     if (!cli->limits) return WEFT_OK;

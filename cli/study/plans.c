@@ -22,9 +22,10 @@ static struct weft_hash hash_inputs(void *context, int32_t index)
     const struct planning *planning = context;
     const struct weft_study_row *row = &planning->study->rows[index];
     const struct weft_sweep_point *point = row->point;
-    char hash[WEFT_HASH_TEXT_BYTES];
-    return weft_kept_key(&planning->study->kept, "plan %s within %lld, %lld, %lld from %s",
-                         row->planner, (long long)point->limit_bytes,
+    char hash[WEFT_HASH_TEXT_BYTES], file[WEFT_HASH_TEXT_BYTES] = "";
+    if (row->rival) weft_hash_show(row->rival->hash, file);
+    return weft_kept_key(&planning->study->kept, "plan %s%s within %lld, %lld, %lld from %s",
+                         row->planner, file, (long long)point->limit_bytes,
                          (long long)point->host_limit_bytes, (long long)point->policy_limit_bytes,
                          planning->start ? weft_hash_show(planning->start_hash, hash) : "none");
 }
@@ -36,7 +37,10 @@ static int fill_arguments(void *context, int32_t index, struct weft_place *place
     const struct weft_study_row *row = &study->rows[index];
     *place = weft_study_place(study, row->point);
     int n = weft_place_plan(study->cli, place, study->times.path[0] != '\0', argv);
-    weft_place_flag(argv, &n, "--planner", row->planner);
+    if (row->rival)
+        weft_place_flag(argv, &n, "--rival", row->rival->file);
+    else
+        weft_place_flag(argv, &n, "--planner", row->planner);
     if (planning->start) weft_place_flag(argv, &n, "--start", planning->start);
     return n;
 }
@@ -78,14 +82,16 @@ static enum weft_status read_plan(const struct weft_study *study, struct weft_st
     return weft_text_ok(&row->plan) ? WEFT_OK : weft_fail_memory(err, "a plan");
 }
 
-/* Fills the row's point. A config is valid here, so WEFT_E_DATA means that the rule does not
- * apply. */
+/* Fills the row's point. A config is valid here, so WEFT_E_DATA means that the rule does not apply,
+ * or that a rival's file is wrong. */
 static enum weft_status take_end(void *context, int32_t index, const struct weft_row_end *end,
                                  struct weft_error *err)
 {
     const struct weft_study *study = ((struct planning *)context)->study;
     struct weft_study_row *row = &study->rows[index];
     if (end->plan != NULL) return read_plan(study, row, end->plan, err);
+    if (end->status == WEFT_E_DATA && row->rival)
+        return weft_fail(err, WEFT_E_DATA, "%s", end->reason);
     if (end->status == WEFT_E_DATA && row->first) weft_log(WEFT_LOG_INFO, "sweep: %s", end->reason);
     return WEFT_OK;
 }

@@ -11,9 +11,16 @@
 
 enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000 };
 
+/* A file of plans by another program (library/rival.h). */
+struct weft_study_rival {
+    const char *file, *planner;
+    struct weft_hash hash; /* of the file */
+};
+
 /* One point with its plan. */
 struct weft_study_row {
     const char *planner;
+    const struct weft_study_rival *rival; /* NULL: the planner plans */
     struct weft_sweep_point *point;
     struct weft_text plan; /* the document, if a run or another plan needs it */
     bool first;            /* of its curve */
@@ -25,6 +32,8 @@ struct weft_study {
     /* From the flags: */
     int32_t jobs, n_planners;
     const char *planners[WEFT_SWEEP_CURVES]; /* in the order of the curves; one for a grid */
+    int32_t n_rivals;                        /* their curves come after those of planners */
+    struct weft_study_rival rivals[WEFT_SWEEP_CURVES];
     bool to_all;
     bool hosts_given;                 /* false: the limits of the host's memory are chosen */
     int32_t n_hosts;                  /* above 0: a grid */
@@ -50,6 +59,10 @@ struct weft_study {
  * be written. */
 WEFT_MUST_USE enum weft_status weft_study_read_options(struct weft_study *study,
                                                        struct weft_error *err);
+
+/* Reads the heads of the files of --rival. WEFT_E_DATA: a file is no rival. */
+WEFT_MUST_USE enum weft_status weft_study_read_rivals(struct weft_study *study,
+                                                      struct weft_error *err);
 
 /* After the config is read: WEFT_E_USAGE if the options ask for a grid and the config has no host
  * memory that the planner uses. Without --planners drops rules for what the config does not allow.

@@ -8,6 +8,7 @@
 #include "cli/study/refusal.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
+#include "library/rival.h"
 #include "library/session.h"
 #include "library/target_cost.h"
 #include "program/program_text.h"
@@ -103,6 +104,19 @@ static enum weft_status check_program(const struct weft_session *session, struct
                      target->title);
 }
 
+/* Plans, or takes the plan of a rival. */
+static enum weft_status make_plan(const struct weft_cli *cli, struct weft_session *session,
+                                  struct weft_error *err)
+{
+    if (cli->rival && (cli->planner || cli->start))
+        return weft_fail(err, WEFT_E_USAGE, "--rival: leave out %s, since the file has the plans",
+                         cli->planner ? "--planner" : "--start");
+    if (cli->rival) return weft_rival_load(session, cli->rival, err);
+    const enum weft_status status = weft_session_plan(session, NULL, err);
+    if (status == WEFT_E_INFEASIBLE) weft_refusal_answer(cli, session, err);
+    return status;
+}
+
 static enum weft_status run_plan(const struct weft_cli *given, struct weft_error *err)
 {
     struct weft_cli line, *cli = &line;
@@ -117,10 +131,7 @@ static enum weft_status run_plan(const struct weft_cli *given, struct weft_error
     if (status == WEFT_OK) status = stage_session(cli, &session, err);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK && cli->program_dump) status = check_program(&session, err);
-    if (status == WEFT_OK) {
-        status = weft_session_plan(&session, NULL, err);
-        if (status == WEFT_E_INFEASIBLE) weft_refusal_answer(cli, &session, err);
-    }
+    if (status == WEFT_OK) status = make_plan(cli, &session, err);
     if (status == WEFT_OK) status = weft_session_add_cost(&session, err);
     if (status == WEFT_OK) {
         weft_plan_write(session.plan, &file);
@@ -148,7 +159,9 @@ const struct weft_command weft_command_plan = {
         "--work-limit (30G) counts what is done, so that the same config gives the same plan\n"
         "wherever and whenever; a unit is about a nanosecond. --time-limit is an alarm, if given,\n"
         "next to it, and says when it rang.\n"
-        "With --start, ilp is never slower than that plan, where it fits.\n"
+        "With --start, ilp is never slower than that plan, where it fits. --rival takes the "
+        "fastest\n"
+        "plan that fits from a file of another program (docs/rivals.md) and judges it alike.\n"
         "--ranks 4..8 plans each number of ranks for the batch of the config's own ranks: a "
         "table,\n"
         "and with -o DIR the plans DIR/plans/4.json to 8.json. If DIR is a run's directory,\n"
@@ -161,7 +174,7 @@ const struct weft_command weft_command_plan = {
              "--work-limit "
              "--time-limit --gap "
              "--profile --program "
-             "--start",
+             "--start --rival",
     .least_operands = 0,
     .most_operands = 1,
     .run = run_plan,

@@ -8,6 +8,7 @@
 #include "cli/study/run_as.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
+#include "library/rival.h"
 #include "library/session.h"
 #include "program/predict.h"
 #include "program/trace.h"
@@ -128,20 +129,52 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
     return WEFT_OK;
 }
 
-static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_error *err)
+/* Adds the report of a plan, and of its random steps if asked. */
+static enum weft_status report_plan(const struct weft_cli *cli, const struct weft_plan *plan,
+                                    struct weft_jitter_report *jitter, struct weft_answer *answer,
+                                    struct weft_error *err)
 {
-    char *bytes = NULL;
-    size_t length = 0;
+    if (cli->jitter)
+        WEFT_TRY(weft_simulate_jitter(plan, weft_jitter_lognormal(&jitter->factors),
+                                      jitter->n_steps, &jitter->steps, err));
+    weft_report_plan(plan, answer);
+    if (cli->jitter) weft_report_jitter(plan, jitter, answer);
+    return WEFT_OK;
+}
+
+/* Judges a rival's plans for --config, and reports the fastest. */
+static enum weft_status simulate_rival(const struct weft_cli *cli, const struct weft_text *file,
+                                       struct weft_jitter_report *jitter,
+                                       struct weft_answer *answer, struct weft_error *err)
+{
+    struct weft_session session = {0};
+    if (!cli->config || cli->as)
+        return weft_fail(err, WEFT_E_USAGE, "%s: is a rival: %s", cli->operands[0],
+                         cli->as ? "leave out --as, which runs plans of Weft"
+                                 : "name the config that it plans with --config");
+    enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
+    if (status == WEFT_OK && weft_session_must_measure(&session))
+        status = weft_cli_refuse_plan(cli->operands[0], cli->config, err);
+    if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
+    if (status == WEFT_OK) weft_session_tell_inputs(&session, false, false);
+    if (status == WEFT_OK)
+        status =
+            weft_rival_take(&session, weft_text_chars(file), file->length, cli->operands[0], err);
+    if (status == WEFT_OK && cli->trace) status = write_trace(cli, &session, err);
+    if (status == WEFT_OK) status = report_plan(cli, session.plan, jitter, answer, err);
+    weft_session_close(&session);
+    return status;
+}
+
+/* Simulates a plan's file. */
+static enum weft_status simulate_plan(const struct weft_cli *cli, const struct weft_text *file,
+                                      struct weft_jitter_report *jitter, struct weft_answer *answer,
+                                      struct weft_error *err)
+{
     struct weft_plan *plan = NULL;
     struct weft_run_as run = {0};
-    struct weft_jitter_report jitter = {0};
-    struct weft_answer answer = {0};
-    WEFT_TRY(weft_cli_need_config(cli, err));
-    WEFT_TRY(check_flags(cli, err));
-    WEFT_TRY(read_jitter(cli, &jitter, err));
-    WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
-    enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
-    free(bytes);
+    enum weft_status status =
+        weft_plan_parse(weft_text_chars(file), file->length, cli->operands[0], &plan, err);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
     if (status == WEFT_OK) {
         /* Only lowering knows the arena's size, so the plan's figures stay. */
@@ -152,17 +185,33 @@ static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_err
     }
     if (status == WEFT_OK && cli->config) status = simulate_program(cli, err);
     if (status == WEFT_OK && cli->as) status = simulate_as(cli, plan, &run, err);
-    const struct weft_plan *shown = run.plan ? run.plan : plan;
-    if (status == WEFT_OK && cli->jitter)
-        status = weft_simulate_jitter(shown, weft_jitter_lognormal(&jitter.factors), jitter.n_steps,
-                                      &jitter.steps, err);
-    if (status == WEFT_OK) {
-        weft_report_plan(shown, &answer);
-        if (cli->jitter) weft_report_jitter(shown, &jitter, &answer);
-        status = weft_cli_emit_answer(cli, &answer, err);
-    }
+    if (status == WEFT_OK)
+        status = report_plan(cli, run.plan ? run.plan : plan, jitter, answer, err);
     weft_run_as_finish(&run);
     weft_plan_destroy(plan);
+    return status;
+}
+
+static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_text file;
+    char *bytes = NULL;
+    size_t length = 0;
+    struct weft_jitter_report jitter = {0};
+    struct weft_answer answer = {0};
+    WEFT_TRY(weft_cli_need_config(cli, err));
+    WEFT_TRY(check_flags(cli, err));
+    WEFT_TRY(read_jitter(cli, &jitter, err));
+    WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
+    weft_text_init(&file);
+    weft_text_append(&file, bytes, length);
+    free(bytes);
+    enum weft_status status = !weft_text_ok(&file) ? weft_fail_memory(err, cli->operands[0])
+                              : weft_rival_is(weft_text_chars(&file), file.length)
+                                  ? simulate_rival(cli, &file, &jitter, &answer, err)
+                                  : simulate_plan(cli, &file, &jitter, &answer, err);
+    weft_text_finish(&file);
+    if (status == WEFT_OK) status = weft_cli_emit_answer(cli, &answer, err);
     weft_answer_finish(&answer);
     return status;
 }
@@ -171,19 +220,22 @@ const struct weft_command weft_command_simulate = {
     .name = "simulate",
     .usage = "PLAN",
     .summary = "replays a plan in the cost model",
-    .details = "The same event-by-event replay that judges every planner. --trace writes a Chrome\n"
-               "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "
-               "With --config\n"
-               "the plan must be that config's. --as fsdp2 simulates the plan as PyTorch's FSDP2 "
-               "runs it:\n"
-               "whole units, its hooks and prefetch lists, and memory as it holds it. A plan that "
-               "was not made\n"
-               "--for fsdp2 needs --config. Exit 78 if FSDP2 needs more than the plan's limit; "
-               "--force\n"
-               "simulates it. --jitter simulates every rank with random compute times: log-normal "
-               "with the\n"
-               "planned mean, a draw for each step, rank and slot. A collective waits for the last "
-               "of its ranks.",
+    .details =
+        "The same event-by-event replay that judges every planner. --trace writes a Chrome\n"
+        "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "
+        "With --config\n"
+        "the plan must be that config's. --as fsdp2 simulates the plan as PyTorch's FSDP2 "
+        "runs it:\n"
+        "whole units, its hooks and prefetch lists, and memory as it holds it. A plan that "
+        "was not made\n"
+        "--for fsdp2 needs --config. Exit 78 if FSDP2 needs more than the plan's limit; "
+        "--force\n"
+        "simulates it. PLAN may also be a rival, a file of plans by another program for "
+        "--config\n"
+        "(docs/rivals.md). --jitter simulates every rank with random compute times: log-normal "
+        "with the\n"
+        "planned mean, a draw for each step, rank and slot. A collective waits for the last "
+        "of its ranks.",
     .flags =
         "--config --trace --set --model --cluster --layers --ranks --seed --profile --memory-limit "
         "--for --as "

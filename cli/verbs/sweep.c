@@ -36,6 +36,8 @@ static enum weft_status make_rows(struct weft_study *study, struct weft_error *e
                 (struct weft_study_row){.planner = curve->planner, .point = point, .first = i == 0};
             point->limit_bytes = study->limits[i];
             if (study->sweep.grid) point->host_limit_bytes = study->hosts[c];
+            if (!study->sweep.grid && !study->sweep.split && c >= study->n_planners)
+                row->rival = &study->rivals[c - study->n_planners];
         }
     }
     return WEFT_OK;
@@ -104,6 +106,8 @@ static enum weft_status lay_out(struct weft_study *study, struct weft_error *err
         add_curve(study, study->planners[0], study->n_limits);
     for (int32_t i = 0; !study->sweep.grid && i < study->n_planners; i++)
         add_curve(study, study->planners[i], study->n_limits);
+    for (int32_t i = 0; i < study->n_rivals; i++)
+        add_curve(study, study->rivals[i].planner, study->n_limits);
     return make_rows(study, err);
 }
 
@@ -254,7 +258,8 @@ const struct weft_command weft_command_sweep = {
         "Plans the config at N limits (9 unless said), from the least that fits up to the limit\n"
         "above which more memory shortens no step. With --to all the last limit is the least at\n"
         "which every planner has a plan. --limits names the limits. All planners but random and\n"
-        "seed-ilp take part, or those of --planners. Plans are made on all cores (--jobs N: N\n"
+        "seed-ilp take part, or those of --planners. --rival adds plans by other programs. Plans "
+        "are made on all cores (--jobs N: N\n"
         "processes). Each point has its step time and the bound below which no plan can be. A\n"
         "planner without any plan is named below the table. Where ilp is slower than at the limit\n"
         "before, it plans again from that plan, from the least limit up.\n"
@@ -274,7 +279,7 @@ const struct weft_command weft_command_sweep = {
     .flags =
         "--set --model --cluster --layers --ranks --seed --profile --memory-limit --work-limit "
         "--time-limit --gap "
-        "--planners --points "
+        "--planners --rival --points "
         "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,

@@ -9,7 +9,7 @@ import sys
 from configs import tiny
 from tap import case, main
 
-KINDS = ("profile", "plan", "metrics", "result", "manifest", "export")
+KINDS = ("profile", "plan", "rival", "metrics", "result", "manifest", "export")
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
          "number": (int, float), "null": type(None)}
 

@@ -441,12 +441,21 @@ static void tell_alarm(struct weft_paged *run)
     memcpy(outcome->solver_stop, reason, sizeof reason);
 }
 
+/* A limit of its own for the choice of policies asks for that one division of memory, and the
+ * series would find a better one. */
+static bool uses_series(const struct weft_paged *run)
+{
+    const bool divides =
+        run->planner->decide == weft_planner_two_stage && run->options->policy_limit_bytes > 0;
+    return weft_paged_has_series(run->planner) && !divides;
+}
+
 enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *err)
 {
     run->counted.most_bytes = run->problem->tiers[0].limit_bytes;
     if (run->planner->decide == weft_planner_ilp && !run->options->draft) {
         WEFT_TRY(plan_by_ilp(run, err));
-    } else if (weft_paged_has_series(run->planner)) {
+    } else if (uses_series(run)) {
         WEFT_TRY(plan_by_series(run, err));
     } else {
         if (run->planner->decide == weft_planner_greedy) run->budget = greedy_budget(run);

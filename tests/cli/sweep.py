@@ -363,6 +363,18 @@ def results_are_printed_whatever_becomes_of_the_files(weft):
         assert "greedy" in out and "greedy" in open(written, encoding="utf-8").read(), out
 
 
+@case
+def a_policy_limit_asks_for_one_division(weft):
+    """With all memory for policies none is left to schedule well. Without a limit of its own two-stage decides for a series
+    of limits, and finds a better division.
+    """
+    config = os.path.join(RUNS, "uneven-64.json")
+    free, named = (json.loads(weft.expect(0, "plan", config, "--planner", "two-stage", "--memory-limit", "4.3GiB",
+                                          "--json", "-q", *more))["step_ns"]
+                   for more in ((), ("--set", "plan.policy_limit=4.3GiB")))
+    assert free < named, (free, named)
+
+
 @drawn_case
 def split_stands_beside_the_joint_plan(weft):
     kept = json.loads(weft.expect(0, "plan", config_of(weft), "--planner", "all-sdp", "--json"))

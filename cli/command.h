@@ -87,7 +87,7 @@ struct weft_cli {
     bool no_cache, nfc;                                        /* --no-cache, --nfc */
     const char *logits;                                        /* --logits FILE */
     const char *tokenizer;                                     /* --tokenizer FILE */
-    const char *field;                                         /* --field NAME */
+    const char *field, *kind;                                  /* --field, --kind NAME */
     bool all, list;                                            /* --all, --list */
     const char *data;                                          /* --data FILE */
     bool raw;                                                  /* --raw */

@@ -150,6 +150,8 @@ const struct weft_flag weft_flags[] = {
      "sample among the K likeliest; 0, unless given: among all"},
     {"--tokenizer", NULL, WEFT_FLAG_TEXT, false, AT(tokenizer), NULL, "FILE",
      "a tokenizer.json of Hugging Face: text becomes its tokens, and tokens its text"},
+    {"--kind", NULL, WEFT_FLAG_TEXT, false, AT(kind), NULL, "NAME",
+     "print the recipe of a layer type of Weft in place of a plan's reasons"},
     {"--field", NULL, WEFT_FLAG_TEXT, false, AT(field), NULL, "NAME",
      "files have JSON records, one a line, with the text in this member"},
     {"--nfc", NULL, WEFT_FLAG_BOOL, false, AT(nfc), NULL, NULL,

@@ -9,13 +9,6 @@ static int64_t usual_head_dim(const struct weft_layer *layer)
     return heads > 0 && layer->hidden % heads == 0 ? layer->hidden / heads : 0;
 }
 
-void weft_llama_complete(struct weft_layer *layer)
-{
-    weft_block_complete(layer);
-    int64_t *head_dim = &layer->keys[WEFT_BLOCK_HEAD_DIM].integer;
-    if (*head_dim == 0) *head_dim = usual_head_dim(layer);
-}
-
 int32_t weft_llama_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS])
 {
     const union weft_key *keys = layer->keys;

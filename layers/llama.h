@@ -39,6 +39,12 @@
         "v", "k + kv_heads*head_dim"                                                               \
     }
 
+#define WEFT_LLAMA_DEFAULTS                                                                        \
+    {"kv_heads", "heads"},                                                                         \
+    {                                                                                              \
+        "head_dim", "hidden/heads"                                                                 \
+    }
+
 #define WEFT_STEP_RMS_NORM(input, output, weight)                                                  \
     {                                                                                              \
         .op = &weft_op_norm, .in = {input}, .out = {output}, .kind = WEFT_WORD_RMS,                \
@@ -92,12 +98,12 @@
 #define WEFT_LLAMA(table)                                                                          \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
     .parts = weft_recipe_parts, .closes_residual = true, .trains = true, .cpu_only = true,         \
-    .complete = weft_llama_complete, .check = weft_llama_check, .add_sizes = weft_llama_add_sizes, \
+    .complete = weft_recipe_complete, .check = weft_llama_check,                                   \
+    .add_sizes = weft_llama_add_sizes,                                                             \
     .keeps = {                                                                                     \
         "norms (rstd, output), q, k, v, attention (log of row sums, output), residual, gate, up, " \
         "their product",                                                                           \
         "q, k, v, residual, gate, up", "the layer's input alone"}
-void weft_llama_complete(struct weft_layer *layer);
 int32_t weft_llama_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
 /* Appends " hidden= heads= kv_heads= ffn=", " head_dim=" if it is not hidden / heads, and
  * " qkv_bias" if there is one. Time depends on no other key. */

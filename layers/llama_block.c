@@ -21,7 +21,8 @@ static const struct weft_recipe_step llama_block_steps[] = {
     WEFT_STEPS_LLAMA_END("turned[0:q]", "turned[q:k]", "turned[k:v]"),
 };
 static const struct weft_recipe llama_block_recipe = {
-    WEFT_STEPS(llama_block_steps), .recomputes = true, .definitions = {WEFT_LLAMA_DEFINITIONS}};
+    WEFT_STEPS(llama_block_steps), .recomputes = true, .definitions = {WEFT_LLAMA_DEFINITIONS},
+    .defaults = {WEFT_LLAMA_DEFAULTS}};
 
 const struct weft_kind weft_kind_llama_block = {
     .type = "llama_block",

@@ -30,7 +30,8 @@ static const struct weft_recipe_step qwen3_block_steps[] = {
     WEFT_STEPS_LLAMA_END("turned_queries", "turned_keys", "qkv[k:v]"),
 };
 static const struct weft_recipe qwen3_block_recipe = {
-    WEFT_STEPS(qwen3_block_steps), .recomputes = true, .definitions = {WEFT_LLAMA_DEFINITIONS}};
+    WEFT_STEPS(qwen3_block_steps), .recomputes = true, .definitions = {WEFT_LLAMA_DEFINITIONS},
+    .defaults = {WEFT_LLAMA_DEFAULTS}};
 
 const struct weft_kind weft_kind_qwen3_block = {
     .type = "qwen3_block",

@@ -180,13 +180,16 @@ static bool add_entry(struct expansion *expansion, int32_t number,
     if (kind == NULL && type != NULL) {
         entry_path(expansion, number, "type", path);
         weft_findings_add(findings, section->source, path,
-                          "a layer of your own needs --layers FILE, or weft_add_kind in a program");
+                          "a layer of your own needs an element of model.kinds, --layers FILE, or "
+                          "weft_add_kind in a program");
     }
     if (kind != NULL) {
         check_keys(expansion, number, object, table, kind);
         entry->layer.kind = kind;
         weft_layer_complete(&entry->layer);
-        check_values(expansion, number, &entry->layer);
+        /* Demands of a wrong value would be further findings. */
+        if (kind->identity == NULL || findings->count == before)
+            check_values(expansion, number, &entry->layer);
     }
     if (entry->layer.name != NULL) check_name(expansion, number, entry);
     if (kind == NULL || entry->layer.name == NULL) return true;
@@ -227,6 +230,22 @@ static bool check_unique(struct expansion *expansion)
     return true;
 }
 
+/* Refuses kinds of the config that no layer has. */
+static void check_used(const struct expansion *expansion, int32_t first)
+{
+    for (int32_t i = first; expansion->kinds != NULL && i < expansion->kinds->n; i++) {
+        const struct weft_kind *kind = expansion->kinds->kinds[i];
+        char path[PATH_BYTES];
+        bool used = false;
+        for (int32_t l = 0; l < expansion->n && !used; l++)
+            used = expansion->layers[l].kind == kind;
+        snprintf(path, sizeof path, "%s.kinds[%d].kind", expansion->section->path, i - first);
+        if (!used)
+            weft_findings_add(expansion->findings, expansion->section->source, path,
+                              "no layer has the type \"%s\"; leave the kind out", kind->type);
+    }
+}
+
 void weft_layers_decode(const struct weft_section *section, const struct weft_kinds *kinds,
                         struct weft_pool *pool, struct weft_layer **layers, int32_t *n_layers,
                         struct weft_findings *findings)
@@ -240,26 +259,50 @@ void weft_layers_decode(const struct weft_section *section, const struct weft_ki
     const struct weft_json_value *list = weft_json_member(root, "layers");
     *n_layers = 0;
     if (list == NULL || weft_json_kind(list) != WEFT_JSON_ARRAY) return;
-    bool enough = true;
+    const struct weft_kinds *others = kinds;
+    const int32_t before = findings->count;
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s.kinds", section->path);
+    bool enough = weft_kinds_decode(weft_json_member(root, "kinds"), section->source, path, others,
+                                    pool, &expansion.kinds, findings);
+    if (findings->count > before) return; /* layers of these kinds would be further findings */
     int32_t number = 0;
     for (const struct weft_json_value *entry = weft_json_first(list); entry != NULL && enough;
          entry = weft_json_next(entry)) {
         enough = add_entry(&expansion, number++, entry);
     }
     if (number == 0) {
-        char path[PATH_BYTES];
         snprintf(path, sizeof path, "%s.layers", section->path);
         weft_findings_add(findings, section->source, path,
                           "is empty; a model has at least one "
                           "layer");
     }
     if (enough) enough = check_unique(&expansion);
+    if (enough && findings->count == before) check_used(&expansion, others == NULL ? 0 : others->n);
     if (!enough) {
         findings->count++;
         findings->text.failed = true;
     }
     *layers = expansion.layers;
     *n_layers = expansion.n;
+}
+
+void weft_kinds_encode(const struct weft_model *model, struct weft_json_writer *writer)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < model->n_layers; i++) {
+        const struct weft_kind *kind = model->layers[i].kind;
+        bool first = kind->identity != NULL;
+        for (int32_t k = 0; k < i && first; k++)
+            first = model->layers[k].kind != kind;
+        if (!first) continue;
+        if (n++ == 0) {
+            weft_json_key(writer, "kinds");
+            weft_json_begin_array(writer);
+        }
+        weft_kind_encode(kind, writer);
+    }
+    if (n > 0) weft_json_end_array(writer);
 }
 
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer)

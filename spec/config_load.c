@@ -99,22 +99,6 @@ static bool is_object_in(const struct weft_section *run, const char *name)
     return value != NULL && weft_json_kind(value) == WEFT_JSON_OBJECT;
 }
 
-static enum weft_status apply_overrides(const struct weft_override *overrides, int32_t n,
-                                        bool inside, struct weft_sections *sections,
-                                        struct weft_error *err)
-{
-    for (int32_t i = 0; i < n; i++) {
-        struct weft_section *section = section_of(&overrides[i], sections);
-        if ((section != NULL) != inside) continue;
-        if (section != NULL && section->written != NULL)
-            WEFT_TRY(apply_one(&overrides[i], 1, section, err));
-        else if (section == NULL || is_object_in(&sections->run, overrides[i].segments[0]))
-            WEFT_TRY(apply_one(&overrides[i], 0, &sections->run, err));
-        /* A section that is neither object nor path becomes a finding; nothing can be set in it. */
-    }
-    return WEFT_OK;
-}
-
 static void find_root(const struct weft_sections *sections, const char *name,
                       struct weft_section *section)
 {
@@ -123,6 +107,26 @@ static void find_root(const struct weft_sections *sections, const char *name,
         section->root = weft_json_root(document_of(section));
     else if (is_object_in(run, name))
         section->root = weft_json_member(weft_json_root(document_of(run)), name);
+}
+
+static enum weft_status apply_overrides(const struct weft_config_input *input,
+                                        const struct weft_override *overrides, bool inside,
+                                        struct weft_pool *pool, struct weft_sections *sections,
+                                        struct weft_error *err)
+{
+    for (int32_t i = 0; i < input->n_overrides; i++) {
+        struct weft_section *section = section_of(&overrides[i], sections);
+        if ((section != NULL) != inside) continue;
+        struct weft_section model = sections->model;
+        find_root(sections, "model", &model);
+        WEFT_TRY(weft_override_check(&overrides[i], model.root, input->kinds, pool, err));
+        if (section != NULL && section->written != NULL)
+            WEFT_TRY(apply_one(&overrides[i], 1, section, err));
+        else if (section == NULL || is_object_in(&sections->run, overrides[i].segments[0]))
+            WEFT_TRY(apply_one(&overrides[i], 0, &sections->run, err));
+        /* A section that is neither object nor path becomes a finding; nothing can be set in it. */
+    }
+    return WEFT_OK;
 }
 
 enum weft_status weft_sections_load(const struct weft_config_input *input, struct weft_pool *pool,
@@ -139,11 +143,11 @@ enum weft_status weft_sections_load(const struct weft_config_input *input, struc
     WEFT_TRY(weft_json_parse(input->bytes, input->length, input->source, &run->written, err));
     run->root = weft_json_root(run->written);
     if (weft_json_kind(run->root) != WEFT_JSON_OBJECT) return WEFT_OK;
-    WEFT_TRY(apply_overrides(overrides, n, false, sections, err));
+    WEFT_TRY(apply_overrides(input, overrides, false, pool, sections, err));
     run->root = weft_json_root(document_of(run));
     WEFT_TRY(load_section(input, "model", run, pool, &sections->model, err));
     WEFT_TRY(load_section(input, "cluster", run, pool, &sections->cluster, err));
-    WEFT_TRY(apply_overrides(overrides, n, true, sections, err));
+    WEFT_TRY(apply_overrides(input, overrides, true, pool, sections, err));
     run->root = weft_json_root(document_of(run));
     find_root(sections, "model", &sections->model);
     find_root(sections, "cluster", &sections->cluster);

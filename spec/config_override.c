@@ -69,15 +69,21 @@ static bool is_index(const char *string)
     return digits > 0 && digits < 7 && string[digits] == '\0';
 }
 
-/* Follows the path through the tables. */
+/* Follows the path through the tables. With `unknown` a key of a layer that no type has is stored
+ * there, and is no fault. */
 static enum weft_status check_path(const struct weft_override *override,
                                    const struct weft_kinds *kinds, struct weft_pool *pool,
-                                   struct weft_error *err)
+                                   int *unknown, struct weft_error *err)
 {
     const struct weft_field_table *table = &weft_run_table;
+    bool of_layer = false;
     for (int i = 0; i < override->n_segments; i++) {
         const struct weft_field *field = weft_field_find(table, override->segments[i]);
         bool last = i + 1 == override->n_segments;
+        if (field == NULL && of_layer && last && unknown != NULL) {
+            *unknown = i;
+            return WEFT_OK;
+        }
         if (field == NULL) return fail_unknown(override, i, table, err);
         if (last) return WEFT_OK;
         char path[256];
@@ -96,10 +102,29 @@ static enum weft_status check_path(const struct weft_override *override,
             }
         }
         table = field->table;
-        if (table == &weft_layer_table) table = weft_layer_table_of_all(kinds, pool);
+        of_layer = table == &weft_layer_table;
+        if (of_layer) table = weft_layer_table_of_all(kinds, pool);
         if (table == NULL) return weft_fail_memory(err, "an override");
     }
     return WEFT_OK;
+}
+
+enum weft_status weft_override_check(const struct weft_override *override,
+                                     const struct weft_json_value *model,
+                                     const struct weft_kinds *kinds, struct weft_pool *pool,
+                                     struct weft_error *err)
+{
+    const struct weft_json_value *kind = weft_json_first(weft_json_member(model, "kinds"));
+    const char *name;
+    if (override->unknown == 0) return WEFT_OK;
+    for (; kind != NULL; kind = weft_json_next(kind)) {
+        const struct weft_json_value *key = weft_json_first(weft_json_member(kind, "keys"));
+        for (; key != NULL; key = weft_json_next(key))
+            if (weft_json_string(weft_json_member(key, "name"), &name) &&
+                strcmp(name, override->segments[override->unknown]) == 0)
+                return WEFT_OK;
+    }
+    return check_path(override, kinds, pool, NULL, err);
 }
 
 enum weft_status weft_override_parse(const char *text, const struct weft_kinds *kinds,
@@ -124,7 +149,7 @@ enum weft_status weft_override_parse(const char *text, const struct weft_kinds *
         at = strchr(at, '.');
         if (at != NULL) *at++ = '\0';
     }
-    return check_path(out, kinds, pool, err);
+    return check_path(out, kinds, pool, &out->unknown, err);
 }
 
 struct edit {

@@ -57,19 +57,28 @@ struct weft_override {
     const char *text; /* as given, for messages */
     const char *segments[WEFT_OVERRIDE_SEGMENTS];
     int n_segments;
+    int unknown; /* segment that no type of layers has as a key; 0: none */
     const char *value;
 };
 
 /* Splits an override, and checks that the field tables or one of the kinds (may be NULL) have its
- * key. WEFT_E_USAGE otherwise. */
+ * key. WEFT_E_USAGE otherwise; but an unknown key of a layer may be that of a kind of the model. */
 WEFT_MUST_USE enum weft_status weft_override_parse(const char *text, const struct weft_kinds *kinds,
                                                    struct weft_pool *pool,
                                                    struct weft_override *out,
                                                    struct weft_error *err);
+/* Checks an unknown key of a layer: a kind of the model (may be NULL) must have it. */
+WEFT_MUST_USE enum weft_status weft_override_check(const struct weft_override *override,
+                                                   const struct weft_json_value *model,
+                                                   const struct weft_kinds *kinds,
+                                                   struct weft_pool *pool, struct weft_error *err);
 /* Copies the document with the value set at segments[from...]. */
 WEFT_MUST_USE enum weft_status weft_override_apply(const struct weft_override *override, int from,
                                                    const struct weft_json *document,
                                                    struct weft_json **out, struct weft_error *err);
+
+/* Writes "kinds" into the open object of a model, if a layer has a kind of the config's own. */
+void weft_kinds_encode(const struct weft_model *model, struct weft_json_writer *writer);
 
 /* Decodes the model section into *layers in the pool, repeated and with ties resolved. Faults
  * become findings; then *layers may be incomplete and must not be used. */

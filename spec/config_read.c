@@ -252,6 +252,7 @@ enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft
     /* A batch with its micro-batch is the same as a micro-batch with its micro-steps. */
     if (train.asked.micro_batch > 0) train.asked.grad_accum = train.grad_accum;
     weft_json_begin_object(&writer);
+    weft_kinds_encode(config->model, &writer);
     weft_json_key(&writer, "layers");
     weft_layers_encode(config->model, &writer);
     for (size_t i = 0; i < sizeof cluster_keys / sizeof *cluster_keys; i++) {
@@ -539,6 +540,7 @@ void weft_config_write(const struct weft_config *config, struct weft_text *out)
     weft_json_put_integer(&writer, "version", 1);
     weft_json_key(&writer, "model");
     weft_json_begin_object(&writer);
+    weft_kinds_encode(config->model, &writer);
     weft_json_key(&writer, "layers");
     weft_layers_encode(config->model, &writer);
     weft_json_end_object(&writer);

@@ -39,6 +39,7 @@ static void add_value(struct weft_text *out, const struct weft_field *field, con
     case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
+    case WEFT_FIELD_ANY:
         weft_text_add(out, weft_field_kind_text(field->kind));
         return;
     case WEFT_FIELD_REFUSED:

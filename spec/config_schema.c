@@ -32,6 +32,7 @@ static const char *unit_pattern(enum weft_field_kind kind)
     case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
+    case WEFT_FIELD_ANY:
     case WEFT_FIELD_REFUSED:
     case WEFT_FIELD_KIND_COUNT:
         break;
@@ -154,6 +155,7 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
         write_object(writer, field->table, layers);
         weft_json_end_object(writer);
         return;
+    case WEFT_FIELD_ANY:
     case WEFT_FIELD_REFUSED:
     case WEFT_FIELD_KIND_COUNT:
         return;

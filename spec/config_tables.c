@@ -52,6 +52,8 @@ const struct weft_field_table weft_layer_table = {
 static const struct weft_field model_fields[] = {
     {"layers", WEFT_FIELD_LIST, 0, NULL, 0, 0, NULL, &weft_layer_table,
      "in the order in which they run"},
+    {"kinds", WEFT_FIELD_LIST, 0, "null", 0, 0, NULL, &weft_kind_table,
+     "layer types of your own, each of at least one layer"},
 };
 const struct weft_field_table weft_model_table = {
     "model",

@@ -169,6 +169,8 @@ const char *weft_field_kind_text(enum weft_field_kind kind)
         return "an object, or the path of a file that holds one";
     case WEFT_FIELD_LIST:
         return "an array of objects";
+    case WEFT_FIELD_ANY:
+        return "as the text says";
     case WEFT_FIELD_REFUSED:
         return "left out";
     case WEFT_FIELD_KIND_COUNT:
@@ -524,6 +526,8 @@ static void decode_value(const struct place *place, const struct weft_field *fie
         return;
     case WEFT_FIELD_LIST:
         if (kind != WEFT_JSON_ARRAY) wrong_kind(place, field, value);
+        return;
+    case WEFT_FIELD_ANY:
         return;
     case WEFT_FIELD_REFUSED:
         weft_findings_add(place->findings, place->source, place->path,

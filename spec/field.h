@@ -33,6 +33,7 @@ enum weft_field_kind {
     WEFT_FIELD_SECTION, /* an object described by `table`, or the path of a file with one; the
                            caller decodes it */
     WEFT_FIELD_LIST,    /* an array of objects described by `table`; the caller decodes it */
+    WEFT_FIELD_ANY,     /* a value that the caller decodes */
     WEFT_FIELD_REFUSED, /* a key that this version lacks; `text` gives an alternative */
     WEFT_FIELD_KIND_COUNT
 };

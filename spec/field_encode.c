@@ -86,6 +86,7 @@ void weft_field_show(const struct weft_field *field, double number, struct weft_
     case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
+    case WEFT_FIELD_ANY:
     case WEFT_FIELD_REFUSED:
     case WEFT_FIELD_KIND_COUNT:
         break;
@@ -122,6 +123,7 @@ static bool is_absent(const struct weft_field *field, const void *value)
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
+    case WEFT_FIELD_ANY:
     case WEFT_FIELD_REFUSED:
     case WEFT_FIELD_KIND_COUNT:
         break;
@@ -186,7 +188,8 @@ void weft_field_encode_key(const struct weft_field *field, const void *target,
 {
     const void *value = (const char *)target + field->offset;
     if (field->kind == WEFT_FIELD_SECTION || field->kind == WEFT_FIELD_LIST ||
-        field->kind == WEFT_FIELD_REFUSED || is_absent(field, value)) {
+        field->kind == WEFT_FIELD_ANY || field->kind == WEFT_FIELD_REFUSED ||
+        is_absent(field, value)) {
         return;
     }
     weft_json_key(writer, field->name);
@@ -240,6 +243,7 @@ void weft_field_encode_key(const struct weft_field *field, const void *target,
         return;
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
+    case WEFT_FIELD_ANY:
     case WEFT_FIELD_REFUSED:
     case WEFT_FIELD_KIND_COUNT:
         return;

@@ -85,8 +85,9 @@ struct weft_subject {
 #define WEFT_INIT_STD 0.02
 
 struct weft_kind {
-    const char *type; /* in configs */
-    const char *text; /* one line for the reference */
+    const char *type;     /* in configs */
+    const char *identity; /* of a config's own kind: digits of its recipe's hash; or NULL */
+    const char *text;     /* one line for the reference */
     /* Own keys besides those of every layer, required ones first. Offsets are WEFT_LAYER_AT's and
      * WEFT_KEY_AT's. */
     const struct weft_field *keys;
@@ -136,6 +137,17 @@ struct weft_layer_entry {
 #define WEFT_LAYER_AT(member) offsetof(struct weft_layer_entry, layer.member)
 #define WEFT_KEY_AT(place)                                                                         \
     (offsetof(struct weft_layer_entry, layer.keys) + (place) * sizeof(union weft_key))
+
+/* Kinds of a config's own, in "model.kinds" (layers/recipe/kind_json.h). */
+extern const struct weft_field_table weft_kind_table;
+/* Decodes the list (NULL: none) at `path` into kinds that the pool owns, next to `others` (may be
+ * NULL), into *out. Faults become findings, and then *out is `others`. False without memory. */
+WEFT_MUST_USE bool weft_kinds_decode(const struct weft_json_value *list, const char *source,
+                                     const char *path, const struct weft_kinds *others,
+                                     struct weft_pool *pool, const struct weft_kinds **out,
+                                     struct weft_findings *findings);
+/* Writes a kind with a recipe as an element of the list. */
+void weft_kind_encode(const struct weft_kind *kind, struct weft_json_writer *writer);
 
 /* The kind at `index`, 0 to WEFT_KIND_COUNT - 1, of Weft's own. */
 const struct weft_kind *weft_kind_at(int32_t index);

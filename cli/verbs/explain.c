@@ -15,6 +15,7 @@
 #include "report/plan_report.h"
 #include "report/study/first_line.h"
 #include "scheduler/schedule.h"
+#include "spec/kind.h"
 
 /* Default limits of all replans together (AGAIN), the allowed range, and the accepted distance from
  * the bound. */
@@ -160,8 +161,41 @@ static enum weft_status find_plan(const char *operand, char path[PATH_BYTES],
                      operand);
 }
 
+/* Prints the recipe of a kind as JSON, an element of "model.kinds". */
+static enum weft_status explain_kind(const struct weft_cli *cli, struct weft_error *err)
+{
+    const char *names[WEFT_KIND_COUNT];
+    size_t n = 0;
+    const struct weft_kind *kind = weft_kind_find(NULL, cli->kind);
+    struct weft_text text;
+    struct weft_json_writer writer;
+    if (kind == NULL || kind->recipe == NULL) {
+        for (int32_t i = 0; i < WEFT_KIND_COUNT; i++)
+            if (weft_kind_at(i)->recipe != NULL) names[n++] = weft_kind_at(i)->type;
+        const char *near = weft_field_nearest(cli->kind, names, n);
+        return weft_fail(err, WEFT_E_USAGE, "--kind %.60s: %s; %s%s%s", cli->kind,
+                         kind != NULL ? "this type is for planning alone and has no recipe"
+                                      : "there is no such type of layer",
+                         near != NULL ? "did you mean \"" : "docs/keys.md lists all types",
+                         near != NULL ? near : "", near != NULL ? "\"?" : "");
+    }
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 2);
+    weft_kind_encode(kind, &writer);
+    weft_text_add(&text, "\n");
+    const enum weft_status status = weft_text_ok(&text) ? weft_cli_emit_bytes(cli, &text, err)
+                                                        : weft_fail_memory(err, "a recipe");
+    weft_text_finish(&text);
+    return status;
+}
+
 static enum weft_status run_explain(const struct weft_cli *cli, struct weft_error *err)
 {
+    if (cli->kind != NULL && cli->n_operands > 0)
+        return weft_fail(err, WEFT_E_USAGE, "--kind and a PLAN: give one of them");
+    if (cli->kind != NULL) return explain_kind(cli, err);
+    if (cli->n_operands == 0)
+        return weft_fail(err, WEFT_E_USAGE, "give a PLAN, or a type of layer with --kind NAME");
     char *bytes = NULL;
     size_t length = 0;
     struct limits limits;
@@ -180,8 +214,8 @@ static enum weft_status run_explain(const struct weft_cli *cli, struct weft_erro
 
 const struct weft_command weft_command_explain = {
     .name = "explain",
-    .usage = "PLAN",
-    .summary = "why each block sits where it does, and what each unit costs",
+    .usage = "[PLAN]",
+    .summary = "why each block sits where it does, and what units cost; recipes",
     .details =
         "PLAN is a file, or the directory of a run, for its plan.json.\n"
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"
@@ -194,9 +228,11 @@ const struct weft_command weft_command_explain = {
         "tell;\nwith at most --work-limit (1G, about a second) together, and with an\n"
         "alarm after --time-limit, if that is given. Tables are cut after 20 rows, unless --all "
         "is\n"
-        "given.",
-    .flags = "--all --work-limit --time-limit",
-    .least_operands = 1,
+        "given.\n"
+        "With --kind NAME it prints the recipe of a layer type of Weft's, as JSON: an element to\n"
+        "copy into model.kinds of a config (docs/recipes.md).",
+    .flags = "--all --work-limit --time-limit --kind",
+    .least_operands = 0,
     .most_operands = 1,
     .run = run_explain,
 };

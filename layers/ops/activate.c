@@ -1,5 +1,5 @@
 /* y = f(x). ReLU's derivative follows from its output, which the next layer often saves anyway.
- * GELU's derivative needs its input. */
+ * Those of GELU and of ReLU's square need the input. */
 #include "layers/recipe/op.h"
 
 static enum weft_status shape_activate(struct weft_walk *walk, struct weft_walk_step *step,
@@ -18,14 +18,14 @@ static unsigned activate_reads(const struct weft_walk *walk, const struct weft_w
 static double activate_flops(const struct weft_walk *walk, const struct weft_walk_step *step)
 {
     (void)walk;
-    return (step->from->kind == WEFT_WORD_RELU ? 1 : 8) * (double)step->rows *
+    return (step->from->kind == WEFT_WORD_GELU ? 8 : 1) * (double)step->rows *
            (double)weft_span_width(&step->in[0]);
 }
 
 const struct weft_op weft_op_activate = {
     .name = "activate",
     .n_in = 1,
-    .kinds = 1u << WEFT_WORD_GELU | 1u << WEFT_WORD_RELU,
+    .kinds = 1u << WEFT_WORD_GELU | 1u << WEFT_WORD_RELU | 1u << WEFT_WORD_SQUARED_RELU,
     .holds = WEFT_WALK_NONE,
     .shape = shape_activate,
     .reads = activate_reads,

@@ -31,7 +31,11 @@ static enum weft_status check_widths(const struct weft_walk *walk,
 static enum weft_status shape_attend(struct weft_walk *walk, struct weft_walk_step *step,
                                      struct weft_error *err)
 {
+    WEFT_TRY(weft_step_check_rows(walk, step, err));
     WEFT_TRY(check_widths(walk, step, err));
+    if (step->sizes.causal == 0)
+        return weft_step_refuse(walk, step, err,
+                                "no kernel has attention to later rows; set \"causal\" to 1");
     if (step->sizes.window > 0 && walk->batch.seq_len > step->sizes.window)
         return weft_layer_refuse(
             err, walk->layer,
@@ -101,6 +105,7 @@ const struct weft_op weft_op_attend = {
     .n_in = 3,
     .required = WEFT_SIZE(heads) | WEFT_SIZE(kv_heads) | WEFT_SIZE(head_dim),
     .optional = WEFT_SIZE(causal) | WEFT_SIZE(window),
+    .saves = 1u << WEFT_WORD_LOG_SUMS,
     .counts = true,
     .mixes_rows = true,
     .caches = WEFT_STEP_IN1 | WEFT_STEP_IN2,

@@ -5,6 +5,7 @@ static enum weft_status shape_mean_rows(struct weft_walk *walk, struct weft_walk
                                         struct weft_error *err)
 {
     WEFT_TRY(weft_step_check_whole(walk, step, err));
+    WEFT_TRY(weft_step_check_rows(walk, step, err));
     return weft_step_add_output(walk, step, walk->batch.samples, weft_span_width(&step->in[0]),
                                 err);
 }
@@ -25,6 +26,7 @@ const struct weft_op weft_op_mean_rows = {
     .n_in = 1,
     .counts = true,
     .mixes_rows = true,
+    .pools = true,
     .holds = WEFT_WALK_NONE,
     .shape = shape_mean_rows,
     .reads = mean_rows_reads,

@@ -61,6 +61,7 @@ const struct weft_op weft_op_norm = {
     .optional = WEFT_SIZE(parts),
     .numbers = WEFT_NUMBER(epsilon),
     .kinds = 1u << WEFT_WORD_LAYER | 1u << WEFT_WORD_RMS,
+    .tensors = {"weight", "bias"},
     .adds = WEFT_STEP_IN0,
     .holds = WEFT_WALK_NONE,
     .shape = shape_norm,

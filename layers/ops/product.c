@@ -58,6 +58,7 @@ const struct weft_op weft_op_product = {
     .n_in = 1,
     .required = WEFT_SIZE(columns),
     .optional = WEFT_SIZE(bias),
+    .tensors = {"weight", "bias"},
     .adds_value = true,
     .has_weight = true,
     .counts = true,

@@ -30,6 +30,7 @@ static enum weft_status shape_rope(struct weft_walk *walk, struct weft_walk_step
 {
     const int64_t size = step->sizes.head_dim;
     const struct weft_value *in = &walk->values[step->in[0].value];
+    WEFT_TRY(weft_step_check_rows(walk, step, err));
     if (size < 2 || size % 2 != 0 || size > WEFT_ROPE_MOST_SIZE)
         return weft_step_refuse(walk, step, err,
                                 "head_dim is %lld; it must be even, and at most %d",

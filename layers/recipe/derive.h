@@ -11,6 +11,9 @@ enum weft_status weft_walk_save(struct weft_walk *walk, struct weft_error *err);
 /* gradients.c: the way of each gradient, and backward's temporaries. */
 enum weft_status weft_walk_add_gradients(struct weft_walk *walk, struct weft_error *err);
 
+/* keys.c: the value of an integer or flag of the layer; false if its kind has no such key. */
+bool weft_recipe_find_key(const struct weft_layer *layer, const char *name, size_t length,
+                          int64_t *out);
 /* Evaluates an expression for the layer; WEFT_E_DATA if it is wrong. An overflow is only noted. */
 enum weft_status weft_walk_number(struct weft_walk *walk, int32_t step, const char *text,
                                   size_t length, int64_t *out, struct weft_error *err);

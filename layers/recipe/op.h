@@ -16,11 +16,11 @@ enum {
     WEFT_STEP_STATS = 32
 };
 
-#define WEFT_STEP_SIZE(name) WEFT_SIZE_INDEX_##name,
+#define WEFT_STEP_SIZE(name, text) WEFT_SIZE_INDEX_##name,
 enum { WEFT_STEP_SIZES(WEFT_STEP_SIZE) WEFT_SIZE_COUNT };
 #undef WEFT_STEP_SIZE
-#define WEFT_SIZE(name)        (1u << WEFT_SIZE_INDEX_##name)
-#define WEFT_STEP_NUMBER(name) WEFT_NUMBER_INDEX_##name,
+#define WEFT_SIZE(name)              (1u << WEFT_SIZE_INDEX_##name)
+#define WEFT_STEP_NUMBER(name, text) WEFT_NUMBER_INDEX_##name,
 enum { WEFT_STEP_NUMBERS(WEFT_STEP_NUMBER) WEFT_NUMBER_COUNT };
 #undef WEFT_STEP_NUMBER
 #define WEFT_NUMBER(name) (1u << WEFT_NUMBER_INDEX_##name)
@@ -40,15 +40,19 @@ struct weft_op {
     unsigned required, optional; /* sizes that its steps give or may give: bits WEFT_SIZE */
     unsigned numbers;            /* that its steps may give: bits WEFT_NUMBER; 0 if left out */
     unsigned kinds;              /* bits 1 << word of `kind`; 0: it has none */
-    bool adds_value;             /* a step may have `add` */
-    bool has_weight;             /* a product with a weight: selective recomputation keeps it */
-    bool counts;                 /* its flops count in a recipe with products */
-    bool in_place;               /* the output may take the place of the input */
-    bool is_loss;                /* it ends a recipe; a module has ops at other addresses */
-    bool mixes_rows;             /* a row of the output depends on others */
-    unsigned caches;             /* inputs with rows that later rows read, in a causal op */
-    unsigned adds;               /* inputs: their gradient can be added to an old one */
-    int32_t holds; /* input: the output's gradient may lie in its gradient; or WEFT_WALK_NONE */
+    unsigned saves;              /* the same of `save` */
+    const char *tensors[WEFT_STEP_TENSORS]; /* last parts of their names in JSON */
+    bool adds_value;                        /* a step may have `add` */
+    bool has_weight;   /* a product with a weight: selective recomputation keeps it */
+    bool counts;       /* its flops count in a recipe with products */
+    bool in_place;     /* the output may take the place of the input */
+    bool is_loss;      /* it ends a recipe; a module has ops at other addresses */
+    bool reads_tokens; /* its input is tokens; that of others is not */
+    bool pools;        /* the output has a row a sample */
+    bool mixes_rows;   /* a row of the output depends on others */
+    unsigned caches;   /* inputs with rows that later rows read, in a causal op */
+    unsigned adds;     /* inputs: their gradient can be added to an old one */
+    int32_t holds;     /* input: the output's gradient may lie in its gradient; or WEFT_WALK_NONE */
 
     /* Adds outputs, statistics and tensors by the functions below. */
     enum weft_status (*shape)(struct weft_walk *walk, struct weft_walk_step *step,
@@ -74,6 +78,9 @@ enum weft_status weft_step_refuse(const struct weft_walk *walk, const struct wef
 /* For `shape` of ops with kernels that know no stride. Refuses columns of a value as input. */
 enum weft_status weft_step_check_whole(const struct weft_walk *walk,
                                        const struct weft_walk_step *step, struct weft_error *err);
+/* For `shape` of ops that know samples. Refuses values with a row a sample. */
+enum weft_status weft_step_check_rows(const struct weft_walk *walk,
+                                      const struct weft_walk_step *step, struct weft_error *err);
 /* Adds the next output, statistic or tensor of the step. Columns 0: a vector. */
 enum weft_status weft_step_add_output(struct weft_walk *walk, struct weft_walk_step *step,
                                       int64_t rows, int64_t columns, struct weft_error *err);

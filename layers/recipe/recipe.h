@@ -20,41 +20,42 @@
 
 #include "spec/kind.h"
 
-/* X(identifier): attributes of steps, as expressions. */
+/* X(identifier, text): attributes of steps, as expressions. */
 #define WEFT_STEP_SIZES(X)                                                                         \
-    X(columns)  /* of the output */                                                                \
-    X(bias)     /* 1: has a bias */                                                                \
-    X(heads)    /* of queries */                                                                   \
-    X(kv_heads) /* of keys and values */                                                           \
-    X(head_dim)                                                                                    \
-    X(parts)    /* of a row that a norm normalises alone, with one weight; at least 1 */           \
-    X(causal)   /* 1: a row attends to itself and earlier rows */                                  \
-    X(window)   /* earlier rows that a row attends to at most, with itself; 0: all */              \
-    X(original) /* the sequence length before rope's scaling */                                    \
-    X(vocab)                                                                                       \
-    X(positions) /* rows of the table of positions, or 0 */
+    X(columns, "columns of a product's or table's result")                                         \
+    X(bias, "1: a product has a bias")                                                             \
+    X(heads, "heads of attention's queries")                                                       \
+    X(kv_heads, "heads of attention's keys and values")                                            \
+    X(head_dim, "columns of a head")                                                               \
+    X(parts, "parts of a row that an rms norm normalises alone, with one weight")                  \
+    X(causal, "1: a row attends to itself and earlier rows")                                       \
+    X(window, "rows that a row attends to at most; 0: all")                                        \
+    X(original, "sequence length before rope's scaling")                                           \
+    X(vocab, "rows of a token table")                                                              \
+    X(positions, "rows of a table of positions, or 0")
 
-/* X(identifier): attributes of steps, as texts: a number, or the name of a key. */
+/* X(identifier, text): attributes of steps, as texts: a number, or the name of a key. */
 #define WEFT_STEP_NUMBERS(X)                                                                       \
-    X(epsilon) /* of a norm of kind rms */                                                         \
-    X(base)    /* of rope */                                                                       \
-    X(factor)  /* of rope's scaling, 0: none */                                                    \
-    X(low)     /* rope's scaling divides waves longer than original / low */                       \
-    X(high)    /* and keeps those shorter than original / high */
+    X(epsilon, "joins the mean of squares of an rms norm")                                         \
+    X(base, "base of rope's wavelengths")                                                          \
+    X(factor, "of rope's scaling; 0: none")                                                        \
+    X(low, "rope's scaling divides waves longer than original / low")                              \
+    X(high, "rope's scaling keeps waves shorter than original / high")
 
-/* Attributes that are words. */
-enum weft_word {
-    WEFT_WORD_NONE,
-    WEFT_WORD_LAYER, /* of a norm */
-    WEFT_WORD_RMS,
-    WEFT_WORD_GELU, /* of an activation */
-    WEFT_WORD_SILU,
-    WEFT_WORD_RELU,
-    WEFT_WORD_LOG_SUMS, /* attention saves logs of the sums of rows; otherwise probabilities */
-    WEFT_WORD_FAN_IN,   /* initial values: of variance 1 / inputs */
-    WEFT_WORD_RESIDUAL, /* of a matrix that closes a residual branch */
-    WEFT_WORD_COUNT
-};
+/* X(enumerator, name): attributes that are words. */
+#define WEFT_WORDS(X)                                                                              \
+    X(LAYER, "layer") /* of a norm */                                                              \
+    X(RMS, "rms")                                                                                  \
+    X(GELU, "gelu") /* of an activation */                                                         \
+    X(SILU, "silu")                                                                                \
+    X(RELU, "relu")                                                                                \
+    X(SQUARED_RELU, "squared_relu")                                                                \
+    X(LOG_SUMS, "log_sums") /* attention saves logs of rows' sums; otherwise probabilities */      \
+    X(FAN_IN, "fan_in")     /* initial values: of variance 1 / inputs */                           \
+    X(RESIDUAL, "residual") /* of a matrix that closes a residual branch */
+#define WEFT_WORD_ENUMERATOR(word, name) WEFT_WORD_##word,
+enum weft_word { WEFT_WORD_NONE, WEFT_WORDS(WEFT_WORD_ENUMERATOR) WEFT_WORD_COUNT };
+#undef WEFT_WORD_ENUMERATOR
 
 enum {
     WEFT_STEP_INPUTS = 3,
@@ -62,12 +63,14 @@ enum {
     WEFT_STEP_STATISTICS = 2,
     WEFT_STEP_TENSORS = 2,
     WEFT_RECIPE_STEPS = 32,
+    WEFT_RECIPE_PRODUCTS = 16,
     WEFT_RECIPE_DEFINITIONS = 8,
+    WEFT_RECIPE_DEMANDS = 8,
     WEFT_RECIPE_KEYS = 16
 };
 
 struct weft_op; /* op.h */
-#define WEFT_STEP_TEXT(name) const char *name;
+#define WEFT_STEP_TEXT(name, text) const char *name;
 struct weft_recipe_step {
     const struct weft_op *op;
     const char *in[WEFT_STEP_INPUTS];       /* references */
@@ -90,10 +93,16 @@ struct weft_recipe_step {
 struct weft_recipe {
     const struct weft_recipe_step *steps;
     int32_t n_steps;
-    bool recomputes; /* offers all levels of recomputation */
+    bool recomputes;     /* offers all levels of recomputation */
+    bool outputs_follow; /* the layer has as many outputs as "y" has columns */
     struct weft_definition {
         const char *name, *expression;
     } definitions[WEFT_RECIPE_DEFINITIONS]; /* in order; a NULL name ends them */
+    /* Values of keys that are left out. */
+    struct weft_recipe_default {
+        const char *key, *expression;
+    } defaults[WEFT_RECIPE_KEYS];
+    const char *demands[WEFT_RECIPE_DEMANDS]; /* expressions that must not be 0; NULL ends them */
     /* The layer's part of the profile key: names and values of keys. None: all keys, in order. */
     struct weft_recipe_size {
         const char *name, *key;
@@ -121,6 +130,9 @@ enum weft_status weft_recipe_shape(const struct weft_layer *layer, double residu
                                    struct weft_layer_shape *out, struct weft_error *err);
 enum weft_status weft_recipe_needs(struct weft_subject *subject, struct weft_layer_work *work,
                                    struct weft_error *err);
+/* Fills in outputs and defaults, and checks demands and defaults. */
+void weft_recipe_complete(struct weft_layer *layer);
+int32_t weft_recipe_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
 enum weft_status weft_recipe_parts(const struct weft_layer *layer, int32_t index,
                                    struct weft_tensor_part out[WEFT_PARTS], int32_t *n_parts,
                                    struct weft_error *err);

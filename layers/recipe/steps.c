@@ -5,6 +5,7 @@
 
 #include "layers/recipe/derive.h"
 #include "layers/recipe/expression.h"
+#include "layers/recipe/kind_json.h"
 #include "layers/shared/place.h"
 
 enum weft_status weft_step_refuse(const struct weft_walk *walk, const struct weft_walk_step *step,
@@ -26,24 +27,6 @@ static bool is_name(const char *name, const char *text, size_t length)
     return strlen(name) == length && memcmp(name, text, length) == 0;
 }
 
-static bool find_key(const struct weft_layer *layer, const char *name, size_t length, int64_t *out)
-{
-    const struct weft_kind *kind = layer->kind;
-    for (size_t i = 0; i < kind->n_keys; i++) {
-        const struct weft_field *key = &kind->keys[i];
-        const char *at = (const char *)layer + key->offset;
-        if (!is_name(key->name, name, length)) continue;
-        if (key->kind == WEFT_FIELD_INTEGER)
-            *out = *(const int64_t *)(const void *)at;
-        else if (key->kind == WEFT_FIELD_BOOL)
-            *out = *(const bool *)(const void *)at;
-        else
-            return false;
-        return true;
-    }
-    return false;
-}
-
 static bool find_name(const void *context, const char *name, size_t length, int64_t *out)
 {
     const struct weft_walk *walk = context;
@@ -53,7 +36,7 @@ static bool find_name(const void *context, const char *name, size_t length, int6
         *out = walk->definitions[i];
         return true;
     }
-    if (find_key(walk->layer, name, length, out)) return true;
+    if (weft_recipe_find_key(walk->layer, name, length, out)) return true;
     const bool rows = is_name("rows", name, length), samples = is_name("samples", name, length);
     if (!rows && !samples && !is_name("seq_len", name, length)) return false;
     *out = rows ? walk->rows : samples ? walk->batch.samples : walk->batch.seq_len;
@@ -66,7 +49,7 @@ enum weft_status weft_walk_number(struct weft_walk *walk, int32_t step, const ch
     const struct weft_names names = {find_name, walk};
     struct weft_expression_fault fault;
     if (weft_expression(text, length, &names, out, &fault)) return WEFT_OK;
-    if (!fault.overflowed)
+    if (!fault.overflowed || walk->layer->kind->identity != NULL)
         return step == WEFT_WALK_NONE
                    ? weft_layer_refuse(err, walk->layer, "%s", fault.text)
                    : weft_layer_refuse(err, walk->layer, "steps[%d]: %s", (int)step, fault.text);
@@ -110,6 +93,24 @@ static int32_t find_value(const struct weft_walk *walk, const char *name, size_t
     return WEFT_WALK_NONE;
 }
 
+/* Appends "; did you mean \"norm1\"?", or the values so far. */
+static void tell_values(const struct weft_walk *walk, const char *name, char *out, size_t bytes)
+{
+    const char *names[WEFT_WALK_VALUES];
+    size_t n = 0, used = 0;
+    for (int32_t i = 0; i < walk->n_values; i++)
+        if (walk->values[i].suffix == NULL) names[n++] = walk->values[i].name;
+    const char *near = weft_field_nearest(name, names, n);
+    if (near != NULL) {
+        snprintf(out, bytes, "; did you mean \"%.60s\"?", near);
+        return;
+    }
+    out[0] = '\0';
+    for (size_t i = 0; i < n && used < bytes; i++)
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.60s",
+                                 i == 0 ? "; there are " : ", ", names[i]);
+}
+
 static enum weft_status add_value(struct weft_walk *walk, struct weft_walk_step *step,
                                   const char *name, const struct weft_value *value, int32_t *out,
                                   struct weft_error *err)
@@ -136,6 +137,20 @@ enum weft_status weft_step_check_whole(const struct weft_walk *walk,
     if (weft_span_width(&step->in[0]) == value->columns) return WEFT_OK;
     return weft_step_refuse(walk, step, err, "its input must be all of \"%s\", not columns of it",
                             value->name);
+}
+
+enum weft_status weft_step_check_rows(const struct weft_walk *walk,
+                                      const struct weft_walk_step *step, struct weft_error *err)
+{
+    for (int32_t i = 0; i < step->n_in; i++) {
+        const struct weft_value *value = &walk->values[step->in[i].value];
+        if (value->rows != walk->rows)
+            return weft_step_refuse(walk, step, err,
+                                    "its input must have a row for each token, and \"%s\" has one "
+                                    "for each sample",
+                                    value->name);
+    }
+    return WEFT_OK;
 }
 
 enum weft_status weft_step_add_output(struct weft_walk *walk, struct weft_walk_step *step,
@@ -195,10 +210,20 @@ static enum weft_status read_span(struct weft_walk *walk, struct weft_walk_step 
     const char *bracket = strchr(text, '[');
     const size_t length = bracket == NULL ? strlen(text) : (size_t)(bracket - text);
     struct weft_span span = {.value = find_value(walk, text, length)};
-    if (span.value == WEFT_WALK_NONE)
-        return weft_step_refuse(walk, step, err, "no earlier step makes \"%.*s\"", (int)length,
-                                text);
+    if (span.value == WEFT_WALK_NONE) {
+        char name[64], near[200];
+        snprintf(name, sizeof name, "%.*s", (int)length, text);
+        tell_values(walk, name, near, sizeof near);
+        return weft_step_refuse(walk, step, err, "no earlier step makes \"%s\"%s", name, near);
+    }
     struct weft_value *value = &walk->values[span.value];
+    if ((value->dtype == WEFT_VALUE_INT32) != step->op->reads_tokens)
+        return weft_step_refuse(walk, step, err,
+                                step->op->reads_tokens
+                                    ? "its input must be tokens, the \"x\" of a "
+                                      "kind with \"input\": \"tokens\""
+                                    : "\"%s\" is tokens, which embed alone reads",
+                                value->name);
     span.to = value->columns;
     if (bracket != NULL) {
         const char *colon = strchr(bracket, ':'), *end = strchr(bracket, ']');
@@ -243,11 +268,24 @@ static enum weft_status read_inputs(struct weft_walk *walk, struct weft_walk_ste
     return read_span(walk, step, step->from->add, &step->add, err);
 }
 
+static enum weft_status refuse_kind(const struct weft_walk *walk, const struct weft_walk_step *step,
+                                    struct weft_error *err)
+{
+    char words[100] = "no \"kind\"";
+    size_t used = 0;
+    for (int word = 1; word < WEFT_WORD_COUNT; word++)
+        if ((step->op->kinds & 1u << word) != 0 && used < sizeof words)
+            used += (size_t)snprintf(words + used, sizeof words - used, "%s%s",
+                                     used == 0 ? "a \"kind\": " : ", ",
+                                     weft_word_name((enum weft_word)word));
+    return weft_step_refuse(walk, step, err, "it has %s", words);
+}
+
 static enum weft_status read_sizes(struct weft_walk *walk, struct weft_walk_step *step,
                                    struct weft_error *err)
 {
     static const char *const names[] = {
-#define ROW(name) #name,
+#define ROW(name, text) #name,
         WEFT_STEP_SIZES(ROW)
 #undef ROW
     };
@@ -255,7 +293,7 @@ static enum weft_status read_sizes(struct weft_walk *walk, struct weft_walk_step
         const char *text;
         int64_t *out;
     } sizes[] = {
-#define ROW(name) {step->from->name, &step->sizes.name},
+#define ROW(name, text) {step->from->name, &step->sizes.name},
         WEFT_STEP_SIZES(ROW)
 #undef ROW
     };
@@ -271,7 +309,7 @@ static enum weft_status read_sizes(struct weft_walk *walk, struct weft_walk_step
     }
     const unsigned kinds = step->op->kinds, kind = 1u << step->from->kind;
     if (kinds == 0 ? step->from->kind != WEFT_WORD_NONE : (kinds & kind) == 0)
-        return weft_step_refuse(walk, step, err, "its \"kind\" is missing or another op's");
+        return refuse_kind(walk, step, err);
     return WEFT_OK;
 }
 
@@ -297,7 +335,7 @@ static enum weft_status read_numbers(struct weft_walk *walk, struct weft_walk_st
         const char *name, *text;
         double *out;
     } numbers[] = {
-#define ROW(name) {#name, step->from->name, &step->numbers.name},
+#define ROW(name, text) {#name, step->from->name, &step->numbers.name},
         WEFT_STEP_NUMBERS(ROW)
 #undef ROW
     };
@@ -365,6 +403,10 @@ static enum weft_status add_step(struct weft_walk *walk, int32_t index, struct w
     WEFT_TRY(read_sizes(walk, step, err));
     WEFT_TRY(read_numbers(walk, step, err));
     WEFT_TRY(step->op->shape(walk, step, err));
+    walk->n_products += step->op->has_weight;
+    if (walk->n_products > WEFT_RECIPE_PRODUCTS)
+        return weft_step_refuse(walk, step, err, "a recipe has at most %d products",
+                                WEFT_RECIPE_PRODUCTS);
     WEFT_TRY(check_add(walk, step, err));
     for (int32_t i = step->n_out; i < WEFT_STEP_OUTPUTS; i++)
         if (from->out[i] != NULL)
@@ -398,7 +440,9 @@ static enum weft_status check_whole(struct weft_walk *walk, struct weft_error *e
     }
     if (walk->output == WEFT_WALK_NONE) return WEFT_OK;
     const struct weft_value *y = &walk->values[walk->output];
-    if (y->columns != walk->layer->outputs || y->rows != walk->rows || y->n_readers > 0)
+    const bool fits =
+        y->columns == walk->layer->outputs || walk->layer->kind->recipe->outputs_follow;
+    if (!fits || y->rows != walk->rows || y->n_readers > 0)
         return weft_layer_refuse(err, walk->layer,
                                  "\"y\" has %lld columns, and the layer %lld outputs; no step may "
                                  "read \"y\"",

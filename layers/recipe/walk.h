@@ -70,8 +70,8 @@ enum weft_restore {
     WEFT_RESTORE_ALL
 };
 
-#define WEFT_STEP_SIZE(name)   int64_t name;
-#define WEFT_STEP_NUMBER(name) double name;
+#define WEFT_STEP_SIZE(name, text)   int64_t name;
+#define WEFT_STEP_NUMBER(name, text) double name;
 struct weft_walk_step {
     const struct weft_op *op;
     const struct weft_recipe_step *from;
@@ -112,7 +112,7 @@ struct weft_walk {
     int64_t rows;
     struct weft_sizes fits; /* whether sizes overflowed */
     int64_t definitions[WEFT_RECIPE_DEFINITIONS];
-    int32_t n_definitions;
+    int32_t n_definitions, n_products;
 
     int32_t n_steps, n_values, n_tensors, n_gradients;
     struct weft_walk_step steps[WEFT_RECIPE_STEPS];

@@ -10,6 +10,8 @@ enum weft_status weft_recipe_shape(const struct weft_layer *layer, double residu
     WEFT_TRY(weft_walk_derive_initial(layer, &one, WEFT_RECOMPUTE_NONE, residual_std, &walk, err));
     for (int32_t i = 0; i < walk.n_tensors; i++)
         out->tensors[out->n_tensors++] = walk.tensors[i];
+    if (layer->kind->recipe->outputs_follow && walk.output != WEFT_WALK_NONE)
+        out->outputs = walk.values[walk.output].columns;
     return WEFT_OK;
 }
 
@@ -134,6 +136,7 @@ static void add_every_key(const struct weft_layer *layer, struct weft_text *out)
 void weft_recipe_add_sizes(const struct weft_layer *layer, struct weft_text *out)
 {
     const struct weft_recipe *recipe = layer->kind->recipe;
+    if (layer->kind->identity != NULL) weft_text_addf(out, " recipe=%s", layer->kind->identity);
     if (recipe->sizes[0].name == NULL) add_every_key(layer, out);
     for (int32_t i = 0; i < WEFT_RECIPE_KEYS && recipe->sizes[i].name != NULL; i++) {
         weft_text_addf(out, " %s", recipe->sizes[i].name);

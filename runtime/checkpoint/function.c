@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "spec/config.h"
+#include "spec/kind.h"
 
 /* Whether a key of a layer determines its computation. `frozen` never does, and `name` only if
  * tensors are found by it (`named`). */
@@ -13,7 +14,7 @@ static bool is_of_function(const char *key, bool named)
     return strcmp(key, "frozen") != 0 && (named || strcmp(key, "name") != 0);
 }
 
-static void write_layer(const struct weft_json_value *layer, bool named,
+static void write_layer(const struct weft_json_value *layer, const char *identity, bool named,
                         struct weft_json_writer *writer)
 {
     const char *tie;
@@ -27,6 +28,7 @@ static void write_layer(const struct weft_json_value *layer, bool named,
         else
             weft_json_add_value(writer, key);
     }
+    if (identity != NULL) weft_json_put_string(writer, "recipe", identity);
     weft_json_end_object(writer);
 }
 
@@ -47,7 +49,8 @@ static void write_layers(const struct weft_model *model, bool names, struct weft
     weft_json_begin_array(&writer);
     const struct weft_json_value *layer = weft_json_first(weft_json_root(document));
     for (int32_t i = 0; layer != NULL; layer = weft_json_next(layer), i++)
-        write_layer(layer, names && model->layers[i].n_tensors > 0, &writer);
+        write_layer(layer, model->layers[i].kind->identity, names && model->layers[i].n_tensors > 0,
+                    &writer);
     weft_json_end_array(&writer);
     weft_json_destroy(document);
 }

@@ -250,7 +250,7 @@ Test(walk, refuses_wrong_steps)
     REFUSES(
         "it has no \"heads\"",
         {.op = &weft_op_activate, .in = {"x"}, .out = {"y"}, .kind = WEFT_WORD_RELU, .heads = "1"});
-    REFUSES("its \"kind\" is missing", {.op = &weft_op_activate, .in = {"x"}, .out = {"y"}});
+    REFUSES("it has a \"kind\": ", {.op = &weft_op_activate, .in = {"x"}, .out = {"y"}});
     REFUSES("it has 0 inputs and needs 1", {.op = &weft_op_product, .out = {"y"}, .columns = "8"});
     REFUSES("tensor 0 has no name",
             {.op = &weft_op_product, .in = {"x"}, .out = {"y"}, .columns = "8"});

@@ -54,10 +54,10 @@ static struct weft_recipe_step *add_product(struct random_recipe *r, struct curr
 {
     struct weft_recipe_step *step = add_step_of(r, &weft_op_product, at->name, new_name(r));
     step->columns = text_of(r, "%d", (int)columns);
-    step->tensors[0] = text_of(r, "w%d", (int)r->recipe.n_steps);
+    step->tensors[0] = text_of(r, "w%d.weight", (int)r->recipe.n_steps);
     if (draw_of(r, 0, 1) == 1) {
         step->bias = "1";
-        step->tensors[1] = text_of(r, "b%d", (int)r->recipe.n_steps);
+        step->tensors[1] = text_of(r, "w%d.bias", (int)r->recipe.n_steps);
     }
     *at = (struct current){step->out[0], columns};
     return step;
@@ -70,15 +70,16 @@ static void add_norm(struct random_recipe *r, struct current *at)
     step->kind = layer ? WEFT_WORD_LAYER : WEFT_WORD_RMS;
     if (!layer) step->epsilon = "0.01";
     if (!layer && at->columns % 2 == 0 && draw_of(r, 0, 1) == 0) step->parts = "2";
-    step->tensors[0] = text_of(r, "n%d", (int)r->recipe.n_steps);
-    if (layer) step->tensors[1] = text_of(r, "m%d", (int)r->recipe.n_steps);
+    step->tensors[0] = text_of(r, "n%d.weight", (int)r->recipe.n_steps);
+    if (layer) step->tensors[1] = text_of(r, "n%d.bias", (int)r->recipe.n_steps);
     at->name = step->out[0];
 }
 
 static void add_activation(struct random_recipe *r, struct current *at)
 {
     struct weft_recipe_step *step = add_step_of(r, &weft_op_activate, at->name, new_name(r));
-    step->kind = draw_of(r, 0, 1) == 0 ? WEFT_WORD_RELU : WEFT_WORD_GELU;
+    static const enum weft_word kinds[] = {WEFT_WORD_RELU, WEFT_WORD_GELU, WEFT_WORD_SQUARED_RELU};
+    step->kind = kinds[draw_of(r, 0, 2)];
     at->name = step->out[0];
 }
 

@@ -82,6 +82,9 @@ struct weft_layer_kernels {
     void (*relu)(int64_t n, const void *x, void *y);
     /* dx = y > 0 ? dy : 0, from relu's output y. */
     void (*relu_backward)(int64_t n, const void *y, const void *dy, void *dx);
+    /* y = max(x, 0)^2, and dx = 2 max(x, 0) dy; dx may be dy. */
+    void (*squared_relu)(int64_t n, const void *x, void *y);
+    void (*squared_relu_backward)(int64_t n, const void *x, const void *dy, void *dx);
 
     /* Works in place on rows `first`, first + 1, ... of a causal score matrix, `width` columns of
      * each. Row i becomes the softmax of its columns 0..i, and 0 after them. */

@@ -350,6 +350,27 @@ static void relu_backward(int64_t n, const void *y_from, const void *dy_from, vo
     }
 }
 
+/* NaN stays NaN. */
+static void apply_squared_relu(int64_t n, const void *from, void *to)
+{
+    const element *restrict x = from;
+    element *restrict y = to;
+    for (int64_t i = 0; i < n; i++) {
+        const float kept = load(x[i]) < 0.0f ? 0.0f : load(x[i]);
+        y[i] = store(kept * kept);
+    }
+}
+
+static void squared_relu_backward(int64_t n, const void *x_from, const void *dy_from, void *to)
+{
+    const element *x = x_from, *dy = dy_from;
+    element *dx = to;
+    for (int64_t i = 0; i < n; i++) {
+        const float kept = load(x[i]) < 0.0f ? 0.0f : load(x[i]);
+        dx[i] = store(2.0f * kept * load(dy[i]));
+    }
+}
+
 /* Exponentials of a row's first elements in 16 bits, which its memory could not hold. Those of
  * later ones are computed twice. */
 enum { KEPT = 2048 };
@@ -460,6 +481,8 @@ const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .gelu_backward = gelu_backward,
     .relu = apply_relu,
     .relu_backward = relu_backward,
+    .squared_relu = apply_squared_relu,
+    .squared_relu_backward = squared_relu_backward,
     .causal_softmax = causal_softmax,
     .softmax_backward = softmax_backward,
     .cross_entropy = cross_entropy,

@@ -33,6 +33,7 @@ static const double *tensor_of(const struct interpreter *in, const struct weft_w
 static double activated_by(enum weft_word kind, double x)
 {
     const double cubic = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
+    if (kind == WEFT_WORD_SQUARED_RELU) return pow(fmax(x, 0), 2);
     return kind == WEFT_WORD_RELU ? fmax(x, 0) : 0.5 * x * (1 + tanh(cubic));
 }
 

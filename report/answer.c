@@ -41,6 +41,7 @@ static struct weft_answer_part *add_part(struct weft_answer *answer, enum weft_p
         return NULL;
     }
     part->kind = kind;
+    part->is_data = answer->is_hidden;
     part->key = copy_word(answer, key);
     *(answer->last ? &answer->last->next : &answer->first) = part;
     answer->last = part;
@@ -55,6 +56,23 @@ void weft_answer_say(struct weft_answer *answer, const char *key, const char *fo
     va_start(values, format);
     part->text = format_words(answer, format, values);
     va_end(values);
+}
+
+void weft_answer_lead(struct weft_answer *answer, const char *format, ...)
+{
+    struct weft_answer_part *part = weft_pool_array(&answer->pool, 1, sizeof *part);
+    va_list values;
+    if (part == NULL) {
+        answer->failed = true;
+        return;
+    }
+    part->kind = WEFT_PART_TEXT;
+    va_start(values, format);
+    part->text = format_words(answer, format, values);
+    va_end(values);
+    part->next = answer->first;
+    answer->first = part;
+    if (answer->last == NULL) answer->last = part;
 }
 
 void weft_answer_list(struct weft_answer *answer, const char *head, const char *list)
@@ -106,6 +124,21 @@ void weft_answer_open(struct weft_answer *answer, const char *key)
 void weft_answer_close(struct weft_answer *answer)
 {
     (void)add_part(answer, WEFT_PART_CLOSE, NULL);
+}
+
+void weft_answer_open_list(struct weft_answer *answer, const char *key)
+{
+    (void)add_part(answer, WEFT_PART_OPEN_LIST, key);
+}
+
+void weft_answer_close_list(struct weft_answer *answer)
+{
+    (void)add_part(answer, WEFT_PART_CLOSE_LIST, NULL);
+}
+
+void weft_answer_flat(struct weft_answer *answer)
+{
+    if (answer->last != NULL) answer->last->is_flat = true;
 }
 
 struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,

@@ -29,8 +29,7 @@ enum weft_figure {
 };
 
 struct weft_column {
-    /* In JSON and CSV; "a.b" is the member b of an object a; "" is the row's whole value; NULL: it
-     * is in text alone. */
+    /* In JSON and CSV; "a.b" is the member b of an object a; NULL: it is in text alone. */
     const char *key;
     const char *head; /* in text; NULL: data alone */
     char align;       /* 'l', 'r' or 'w' as in report/table.h */
@@ -66,7 +65,6 @@ struct weft_rows {
     int32_t n_more;    /* hidden rows that a flag shows; text tells the number */
     int32_t indent;    /* of its text without a title */
     bool is_flat;      /* each row of JSON is on one line */
-    bool is_object;    /* in JSON: an object with a member for each row, by its name */
     /* In JSON rows are series: objects with the first cell and an array `points` of their rows.
      * NULL: rows are no series. */
     const char *points;
@@ -90,16 +88,22 @@ struct weft_answer {
             WEFT_PART_LIST, /* text with line breaks after commas where a line is full */
             WEFT_PART_FACT,
             WEFT_PART_TABLE,
-            WEFT_PART_OPEN, /* of an object in JSON; a part CLOSE ends the object */
-            WEFT_PART_CLOSE
+            WEFT_PART_OPEN, /* of an object in JSON, which a part CLOSE ends */
+            WEFT_PART_CLOSE,
+            WEFT_PART_OPEN_LIST, /* likewise, of an array */
+            WEFT_PART_CLOSE_LIST
         } kind;
-        const char *key; /* in JSON; NULL: none */
+        bool is_data;    /* not in text */
+        bool is_flat;    /* an object or array on one line */
+        const char *key; /* in JSON; NULL: none, or an element of a list */
         const char *text;
         struct weft_answer_cell fact;
         enum weft_figure figure; /* of the fact */
         struct weft_rows *rows;
     } * first, *last;
-    bool is_line; /* its JSON is one line */
+    bool is_line;   /* its JSON is one line */
+    bool is_list;   /* its JSON is an array */
+    bool is_hidden; /* parts that are added from now on are not in text */
     bool failed;
 };
 
@@ -111,18 +115,26 @@ void weft_answer_finish(struct weft_answer *answer);
 void weft_answer_say(struct weft_answer *answer, const char *key, const char *format, ...)
     WEFT_PRINTF(3, 4);
 
+/* Puts a line before all parts, in text alone. */
+void weft_answer_lead(struct weft_answer *answer, const char *format, ...) WEFT_PRINTF(2, 3);
+
 /* Adds a line: a head of ten columns and a list, such as "a dp, b fsdp". Nothing for "". */
 void weft_answer_list(struct weft_answer *answer, const char *head, const char *list);
 
-/* Adds facts that only data has. The word NULL is null. Keys are copied. */
+/* Adds facts that only data has. The word NULL is null. Keys are copied; NULL: an element of the
+ * open list. */
 void weft_answer_word(struct weft_answer *answer, const char *key, const char *word);
 void weft_answer_bool(struct weft_answer *answer, const char *key, bool boolean);
 void weft_answer_integer(struct weft_answer *answer, const char *key, int64_t integer);
 void weft_answer_real(struct weft_answer *answer, const char *key, double real);
 
-/* Facts and tables between open and close are members of an object in data. */
+/* Facts and tables between open and close are members of an object in data, or elements of a list
+ * (an array). The key is NULL in a list. Flat: data is on one line. */
 void weft_answer_open(struct weft_answer *answer, const char *key);
 void weft_answer_close(struct weft_answer *answer);
+void weft_answer_open_list(struct weft_answer *answer, const char *key);
+void weft_answer_close_list(struct weft_answer *answer);
+void weft_answer_flat(struct weft_answer *answer);
 
 /* Adds a table with a copy of the columns. NULL without memory; the functions below accept that. */
 struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
@@ -155,14 +167,11 @@ void weft_rows_show(struct weft_rows *rows, int32_t column, enum weft_paint pain
 /* Paints the text of a cell. */
 void weft_rows_paint(struct weft_rows *rows, int32_t column, enum weft_paint paint);
 
-/* Renderers. JSON is one object. CSV has the tables with a key: a head and a line per row. Text has
+/* Renderers. CSV has the tables with a key: a head and a line per row. Text has
  * no table without rows. */
 void weft_answer_text(const struct weft_answer *answer, struct weft_text *out);
 void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer *writer);
 void weft_answer_csv(const struct weft_answer *answer, struct weft_text *out);
-/* The members of an open object. */
-void weft_answer_members(const struct weft_answer *answer, struct weft_json_writer *writer);
-
 /* "12.3k" with three digits and a prefix. */
 const char *weft_answer_count(double count, char out[WEFT_UNITS_TEXT_BYTES]);
 

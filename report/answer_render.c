@@ -119,6 +119,7 @@ void weft_answer_text(const struct weft_answer *answer, struct weft_text *out)
     out->failed |= answer->failed;
     if (answer->failed) return;
     for (const struct weft_answer_part *part = answer->first; part; part = part->next) {
+        if (part->is_data) continue;
         if (part->kind == WEFT_PART_TEXT && part->text != NULL) weft_text_add(out, part->text);
         if (part->kind == WEFT_PART_LIST && part->text != NULL) render_list(part->text, 10, out);
         if (part->rows != NULL) render_table(part->rows, out);
@@ -168,16 +169,11 @@ static const char *enter_objects(const char *open, const char *key, struct weft_
     return last;
 }
 
-/* Writes the members of a row, or its only value. */
+/* Writes the object of a row. */
 static void put_row(const struct weft_rows *rows, const struct weft_answer_row *row,
                     struct weft_json_writer *writer)
 {
     const char *open = ""; /* key of the column before */
-    for (int32_t c = 0; c < rows->n_columns; c++)
-        if (is_put(rows, row, c) && rows->columns[c].key[0] == '\0') {
-            put_value(rows->columns[c].figure, &row->cells[c], writer);
-            return;
-        }
     weft_json_begin_object(writer);
     if (rows->is_flat) weft_json_flat(writer);
     for (int32_t c = 0; c < rows->n_columns; c++) {
@@ -222,12 +218,6 @@ static void put_series(const struct weft_rows *rows, struct weft_json_writer *wr
 static void put_table(const struct weft_rows *rows, struct weft_json_writer *writer)
 {
     if (rows->key != NULL) weft_json_key(writer, rows->key);
-    if (rows->key != NULL && rows->is_object) {
-        weft_json_begin_object(writer);
-        put_rows(rows, true, writer);
-        weft_json_end_object(writer);
-        return;
-    }
     if (rows->key != NULL) {
         weft_json_begin_array(writer);
         if (rows->points != NULL)
@@ -239,7 +229,7 @@ static void put_table(const struct weft_rows *rows, struct weft_json_writer *wri
     put_rows(rows, true, writer);
 }
 
-void weft_answer_members(const struct weft_answer *answer, struct weft_json_writer *writer)
+static void put_parts(const struct weft_answer *answer, struct weft_json_writer *writer)
 {
     /* A word whose copy failed is NULL, even a key. */
     writer->text->failed |= answer->failed;
@@ -258,18 +248,27 @@ void weft_answer_members(const struct weft_answer *answer, struct weft_json_writ
         case WEFT_PART_LIST:
             break;
         case WEFT_PART_FACT:
-            weft_json_key(writer, part->key);
+            if (part->key != NULL) weft_json_key(writer, part->key);
             put_value(part->figure, &part->fact, writer);
             break;
         case WEFT_PART_TABLE:
             if (part->rows != NULL) put_table(part->rows, writer);
             break;
         case WEFT_PART_OPEN:
-            weft_json_key(writer, part->key);
+            if (part->key != NULL) weft_json_key(writer, part->key);
             weft_json_begin_object(writer);
+            if (part->is_flat) weft_json_flat(writer);
             break;
         case WEFT_PART_CLOSE:
             weft_json_end_object(writer);
+            break;
+        case WEFT_PART_OPEN_LIST:
+            if (part->key != NULL) weft_json_key(writer, part->key);
+            weft_json_begin_array(writer);
+            if (part->is_flat) weft_json_flat(writer);
+            break;
+        case WEFT_PART_CLOSE_LIST:
+            weft_json_end_array(writer);
             break;
         }
     }
@@ -277,9 +276,15 @@ void weft_answer_members(const struct weft_answer *answer, struct weft_json_writ
 
 void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer *writer)
 {
-    weft_json_begin_object(writer);
-    weft_answer_members(answer, writer);
-    weft_json_end_object(writer);
+    if (answer->is_list)
+        weft_json_begin_array(writer);
+    else
+        weft_json_begin_object(writer);
+    put_parts(answer, writer);
+    if (answer->is_list)
+        weft_json_end_array(writer);
+    else
+        weft_json_end_object(writer);
 }
 
 /* A word, in quotes if it needs them. */

@@ -119,8 +119,6 @@ static void add_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_
 
 static void put_prices(const struct weft_plan *plan, struct weft_answer *out)
 {
-    static const struct weft_column columns[] = {{"slot", NULL, 'l', WEFT_FIGURE_WORD, 0},
-                                                 {"ns_per_gib", NULL, 'r', WEFT_FIGURE_REAL, 0}};
     const struct weft_prices *prices = cheapest_prices(plan);
     double sum_ns = 0;
     if (prices == NULL) {
@@ -128,15 +126,17 @@ static void put_prices(const struct weft_plan *plan, struct weft_answer *out)
         return;
     }
     weft_answer_open(out, "price");
-    struct weft_rows *rows = weft_answer_table(out, "slots", columns, 2);
+    weft_answer_open_list(out, "slots");
     for (int32_t s = 0; s < plan->problem->n_slots; s++) {
         const double price = price_of(prices, s);
         if (price <= 0) continue;
         sum_ns += gib_ns(price);
-        weft_rows_begin(rows, NULL);
-        weft_rows_word(rows, 0, plan->problem->slot_names[s]);
-        weft_rows_real(rows, 1, gib_ns(price));
+        weft_answer_open(out, NULL);
+        weft_answer_word(out, "slot", plan->problem->slot_names[s]);
+        weft_answer_real(out, "ns_per_gib", gib_ns(price));
+        weft_answer_close(out);
     }
+    weft_answer_close_list(out);
     weft_answer_real(out, "ns_per_gib", sum_ns);
     weft_answer_close(out);
 }

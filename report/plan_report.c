@@ -226,50 +226,45 @@ static void say_tier(const struct weft_problem *problem, int32_t tier, const str
             weft_units_show_bytes(use->saved_bytes, read));
 }
 
-enum { TIER, TIER_PEAK, TIER_LIMIT, TIER_KEPT, TIER_UNITS, TIER_READ, TIER_WRITTEN };
-enum { TIER_UPDATED = TIER_WRITTEN + 1, TIER_DOWN, TIER_UP, TIER_LAYERS, TIER_SAVED, TIER_COLUMNS };
+/* The facts of a tier; those of units on the host and of layers only if there are any. */
+static void put_tier(const struct weft_problem *problem, int32_t tier, const struct tier_use *use,
+                     struct weft_answer *out)
+{
+    const int64_t kept = problem->tiers[tier].kind == WEFT_HOME_HOST ? kept_bytes(problem) : 0;
+    const struct {
+        const char *key;
+        bool known;
+        int64_t value;
+    } facts[] = {
+        {"peak_bytes", true, use->peak_bytes},
+        {"limit_bytes", true, problem->tiers[tier].limit_bytes},
+        {"checkpoint_bytes", kept > 0, kept},
+        {"units", true, use->n_units},
+        {"read_bytes", true, use->read_bytes},
+        {"written_bytes", true, use->written_bytes},
+        {"updated_units", use->n_updated > 0, use->n_updated},
+        {"gradient_bytes", use->n_updated > 0, use->gradient_bytes},
+        {"parameter_bytes", use->n_updated > 0, use->parameter_bytes},
+        {"layers", use->n_layers > 0, use->n_layers},
+        {"saved_bytes", use->n_layers > 0, use->saved_bytes},
+    };
+    weft_answer_open(out, NULL);
+    weft_answer_word(out, "name", problem->tiers[tier].name);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        if (facts[i].known) weft_answer_integer(out, facts[i].key, facts[i].value);
+    weft_answer_close(out);
+}
 
 static void report_tiers(const struct weft_plan *plan, struct weft_answer *out)
 {
-    static const struct weft_column columns[TIER_COLUMNS] = {
-        [TIER] = {"name", NULL, 'l', WEFT_FIGURE_WORD, 0},
-        [TIER_PEAK] = {"peak_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [TIER_LIMIT] = {"limit_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [TIER_KEPT] = {"checkpoint_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [TIER_UNITS] = {"units", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        [TIER_READ] = {"read_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [TIER_WRITTEN] = {"written_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [TIER_UPDATED] = {"updated_units", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        [TIER_DOWN] = {"gradient_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [TIER_UP] = {"parameter_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [TIER_LAYERS] = {"layers", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        [TIER_SAVED] = {"saved_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-    };
     const struct weft_problem *problem = plan->problem;
-    struct weft_rows *rows =
-        problem->n_tiers > 1 ? weft_answer_table(out, "tiers", columns, TIER_COLUMNS) : NULL;
+    if (problem->n_tiers > 1) weft_answer_open_list(out, "tiers");
     for (int32_t tier = 1; tier < problem->n_tiers; tier++) {
         const struct tier_use use = use_of_tier(plan, tier);
-        weft_rows_begin(rows, NULL);
-        weft_rows_word(rows, TIER, problem->tiers[tier].name);
-        weft_rows_integer(rows, TIER_PEAK, use.peak_bytes);
-        weft_rows_integer(rows, TIER_LIMIT, problem->tiers[tier].limit_bytes);
-        if (problem->tiers[tier].kind == WEFT_HOME_HOST && kept_bytes(problem) > 0)
-            weft_rows_integer(rows, TIER_KEPT, kept_bytes(problem));
-        weft_rows_integer(rows, TIER_UNITS, use.n_units);
-        weft_rows_integer(rows, TIER_READ, use.read_bytes);
-        weft_rows_integer(rows, TIER_WRITTEN, use.written_bytes);
-        if (use.n_updated > 0) {
-            weft_rows_integer(rows, TIER_UPDATED, use.n_updated);
-            weft_rows_integer(rows, TIER_DOWN, use.gradient_bytes);
-            weft_rows_integer(rows, TIER_UP, use.parameter_bytes);
-        }
-        if (use.n_layers > 0) {
-            weft_rows_integer(rows, TIER_LAYERS, use.n_layers);
-            weft_rows_integer(rows, TIER_SAVED, use.saved_bytes);
-        }
+        put_tier(problem, tier, &use, out);
         say_tier(problem, tier, &use, out);
     }
+    if (problem->n_tiers > 1) weft_answer_close_list(out);
     report_kept(plan, out);
     report_ring(plan, out);
 }

@@ -98,20 +98,8 @@ static double rate_of(const struct row *row)
     return row->step_ns > 0 ? (double)row->tokens / ((double)row->step_ns * 1e-9) : 0;
 }
 
-enum {
-    RANKS,
-    ERROR,
-    STEP,
-    BOUND,
-    SAMPLES,
-    TOKENS,
-    MEMORY,
-    IDLE,
-    SHOWN_BOUND,
-    GAP,
-    NOTE,
-    N_COLUMNS
-};
+enum { RANKS, ERROR, STEP, BOUND, SAMPLES, TOKENS, MEMORY, IDLE, SHOWN_BOUND, GAP, NOTE };
+enum { N_COLUMNS = NOTE + 1 };
 
 static const struct weft_column columns[N_COLUMNS] = {
     [RANKS] = {"ranks", "ranks", 'r', WEFT_FIGURE_INTEGER, 0},

@@ -187,42 +187,33 @@ static bool is_equal(const struct audit *audit)
     return first_other(audit) == NULL && audit->chain.broken == 0 && count_missing(audit) == 0;
 }
 
-static void add_part_row(const struct part *part, struct weft_rows *rows)
+static void put_part(const struct part *part, struct weft_answer *answer)
 {
-    enum { FIRST, LAST, REPLAYED, COMPARED, EQUAL, ENDS, AT, IN, RANK };
     const struct weft_replay_outcome *outcome = &part->outcome;
-    weft_rows_begin(rows, NULL);
-    weft_rows_integer(rows, FIRST, part->steps.first);
-    weft_rows_integer(rows, LAST, part->steps.last);
-    weft_rows_integer(rows, REPLAYED, part->drawn);
-    if (!part->drawn) return;
-    weft_rows_integer(rows, COMPARED, outcome->compared);
-    weft_rows_integer(rows, EQUAL, outcome->differs == 0);
-    weft_rows_integer(rows, ENDS, outcome->ends);
-    if (outcome->differs == 0) return;
-    weft_rows_integer(rows, AT, outcome->differs);
-    weft_rows_word(rows, IN, weft_text_chars(&outcome->how));
-    if (outcome->rank >= 0) weft_rows_integer(rows, RANK, outcome->rank);
+    weft_answer_open(answer, NULL);
+    weft_answer_flat(answer);
+    weft_answer_integer(answer, "first_step", part->steps.first);
+    weft_answer_integer(answer, "last_step", part->steps.last);
+    weft_answer_bool(answer, "replayed", part->drawn);
+    if (part->drawn) {
+        weft_answer_integer(answer, "compared", outcome->compared);
+        weft_answer_bool(answer, "equal", outcome->differs == 0);
+        weft_answer_bool(answer, "ends_in_checkpoint", outcome->ends);
+    }
+    if (part->drawn && outcome->differs != 0) {
+        weft_answer_integer(answer, "differs_at", outcome->differs);
+        weft_answer_word(answer, "differs_in", weft_text_chars(&outcome->how));
+        if (outcome->rank >= 0) weft_answer_integer(answer, "rank", outcome->rank);
+    }
+    weft_answer_close(answer);
 }
 
 static void add_parts(const struct audit *audit, struct weft_answer *answer)
 {
-    static const struct weft_column columns[] = {
-        {"first_step", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        {"last_step", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        {"replayed", NULL, 'l', WEFT_FIGURE_BOOL, 0},
-        {"compared", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        {"equal", NULL, 'l', WEFT_FIGURE_BOOL, 0},
-        {"ends_in_checkpoint", NULL, 'l', WEFT_FIGURE_BOOL, 0},
-        {"differs_at", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-        {"differs_in", NULL, 'l', WEFT_FIGURE_WORD, 0},
-        {"rank", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
-    struct weft_rows *rows =
-        weft_answer_table(answer, "parts", columns, sizeof columns / sizeof *columns);
-    if (rows != NULL) rows->is_flat = true;
+    weft_answer_open_list(answer, "parts");
     for (int32_t p = 0; p < audit->n; p++) {
         const struct part *part = &audit->parts[p];
-        add_part_row(part, rows);
+        put_part(part, answer);
         weft_answer_say(answer, NULL, "%-9s steps %lld to %lld%s\n",
                         !part->drawn                 ? "not drawn"
                         : part->outcome.differs == 0 ? "equal"
@@ -232,21 +223,19 @@ static void add_parts(const struct audit *audit, struct weft_answer *answer)
                             ? ", up to the checkpoint"
                             : "");
     }
+    weft_answer_close_list(answer);
 }
 
 static void add_chain(const struct audit *audit, struct weft_answer *answer)
 {
-    static const struct weft_column columns[] = {{"checkpoints", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-                                                 {"whole", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-                                                 {"broken", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-                                                 {"gone", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
+    static const char *const keys[] = {"checkpoints", "whole", "broken", "gone"};
     const struct chain *chain = &audit->chain;
     const int32_t counts[] = {audit->replay.n_kept, chain->whole, chain->broken, chain->gone};
-    struct weft_rows *rows = weft_answer_table(answer, NULL, columns, 4);
-    if (rows != NULL) rows->is_flat = true;
-    weft_rows_begin(rows, "chain");
+    weft_answer_open(answer, "chain");
+    weft_answer_flat(answer);
     for (int32_t c = 0; c < 4; c++)
-        weft_rows_integer(rows, c, counts[c]);
+        weft_answer_integer(answer, keys[c], counts[c]);
+    weft_answer_close(answer);
     weft_answer_say(answer, NULL,
                     "chain     %d kept checkpoint%s: %d link%s whole, %d broken, %d to "
                     "checkpoints that are gone\n",

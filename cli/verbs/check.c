@@ -1,11 +1,10 @@
 #include <stdio.h>
 
-#include "base/json/json.h"
 #include "cli/command.h"
 #include "cli/job/job.h"
-#include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/session.h"
+#include "report/answer.h"
 #include "runtime/train/schedule.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
@@ -15,6 +14,7 @@ struct findings {
     struct weft_text problems;
     struct weft_text missing;   /* keys that times need and the config lacks */
     struct weft_text untrained; /* reasons why a model can be planned alone */
+    struct weft_answer answer;
 };
 
 /* Stages without times: verbs that need them measure collectives, and layers that the profile
@@ -43,19 +43,18 @@ static enum weft_status check_times(struct weft_session *session, struct weft_te
 }
 
 static void report_ok(const char *path, const char *missing, const char *untrained,
-                      struct weft_text *out)
+                      struct weft_answer *out)
 {
     const char *verbs = *untrained == '\0' ? "plan, sweep and train" : "plan and sweep";
-    weft_text_addf(out, "%s: ", path);
-    if (*untrained != '\0') weft_text_addf(out, "can be planned, not trained: %s\n", untrained);
-    if (*untrained != '\0' && *missing != '\0') weft_text_addf(out, "%s: ", path);
+    if (*untrained != '\0')
+        weft_answer_say(out, NULL, "%s: can be planned, not trained: %s\n", path, untrained);
     if (*missing != '\0')
-        weft_text_addf(out,
-                       "ok for estimate; for %s there are no times: they need %s, or --profile "
-                       "FILE (weft profile makes one)\n",
-                       verbs, missing);
+        weft_answer_say(out, NULL,
+                        "%s: ok for estimate; for %s there are no times: they need %s, or "
+                        "--profile FILE (weft profile makes one)\n",
+                        path, verbs, missing);
     else if (*untrained == '\0')
-        weft_text_add(out, "ok\n");
+        weft_answer_say(out, NULL, "%s: ok\n", path);
 }
 
 static void add_line(const char *path, const char *line, struct weft_text *out)
@@ -93,7 +92,7 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     if (status != WEFT_OK)
         weft_text_addf(&found->problems, "%s%s", found->problems.length ? "\n" : "", err.text);
     else if (!cli->print && !cli->json && !cli->quiet)
-        report_ok(path, weft_text_chars(&missing), untrained.text, out);
+        report_ok(path, weft_text_chars(&missing), untrained.text, &found->answer);
     if (status == WEFT_OK) add_line(path, weft_text_chars(&missing), &found->missing);
     if (status == WEFT_OK && !trains) add_line(path, untrained.text, &found->untrained);
     weft_text_finish(&missing);
@@ -111,11 +110,8 @@ static const char *code_of(enum weft_status worst, const struct findings *found)
 static enum weft_status run_check(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
-    struct findings found;
-    if (cli->print)
-        weft_text_init(&out);
-    else
-        weft_cli_report_init(cli, cli->output, &out);
+    struct findings found = {.answer.is_line = true};
+    weft_text_init(&out);
     weft_text_init(&found.problems);
     weft_text_init(&found.missing);
     weft_text_init(&found.untrained);
@@ -127,19 +123,15 @@ static enum weft_status run_check(const struct weft_cli *cli, struct weft_error 
         enum weft_status status = check_one(cli, cli->operands[i], &out, &found);
         if (worst == WEFT_OK) worst = status;
     }
-    if (cli->json && (!cli->print || worst != WEFT_OK)) {
-        struct weft_json_writer writer;
-        weft_json_writer_init(&writer, &out, 0);
-        weft_json_begin_object(&writer);
-        weft_json_put_bool(&writer, "ok", worst == WEFT_OK);
-        weft_json_put_string(&writer, "code", code_of(worst, &found));
-        weft_json_put_string(&writer, "problems", weft_text_chars(&found.problems));
-        weft_json_put_string(&writer, "missing", weft_text_chars(&found.missing));
-        weft_json_put_string(&writer, "untrained", weft_text_chars(&found.untrained));
-        weft_json_end_object(&writer);
-        weft_text_add(&out, "\n");
-    }
-    enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_answer_bool(&found.answer, "ok", worst == WEFT_OK);
+    weft_answer_word(&found.answer, "code", code_of(worst, &found));
+    weft_answer_word(&found.answer, "problems", weft_text_chars(&found.problems));
+    weft_answer_word(&found.answer, "missing", weft_text_chars(&found.missing));
+    weft_answer_word(&found.answer, "untrained", weft_text_chars(&found.untrained));
+    enum weft_status status = cli->print && (!cli->json || worst == WEFT_OK)
+                                  ? weft_cli_emit(cli, &out, err)
+                                  : weft_cli_emit_answer(cli, &found.answer, err);
+    weft_answer_finish(&found.answer);
     if (status == WEFT_OK && worst != WEFT_OK)
         status = weft_fail(err, worst, "%s", weft_text_chars(&found.problems));
     weft_text_finish(&out);
@@ -154,16 +146,13 @@ const struct weft_command weft_command_check = {
     .usage = "FILE...",
     .summary = "validates configs; all problems at once",
     .details =
-        "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
-        "A profile that it names, or --profile, is read too. Where there is none, all "
-        "figures that\ntimes need and the config does not give are told, and are no "
-        "problem: estimate needs no times. A model\nthat can be planned but not trained is told "
-        "with the reason. With --json, code is \"ok\",\n\"no_times\", \"planned_only\" or "
-        "\"refused\".",
+        "Each problem comes with file, JSON path, what is wrong and what would be right. A "
+        "profile that it names, or --profile, is read too. Where there is none, all figures that "
+        "times need and the config does not give are told, and are no problem: estimate needs no "
+        "times. A model that can be planned but not trained is told with the reason. With --json, "
+        "code is \"ok\", \"no_times\", \"planned_only\" or \"refused\".",
     .flags = "--print --set --model --cluster --layers --ranks --seed --profile --memory-limit "
-             "--planner "
-             "--work-limit "
-             "--time-limit --gap",
+             "--planner --work-limit --time-limit --gap",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
     .run = run_check,

@@ -277,20 +277,8 @@ static bool same_bits(const struct demo *demo)
     return true;
 }
 
-enum {
-    PLANNER,
-    RECOMPUTED,
-    PREDICTED,
-    MEASURED,
-    LAYERS,
-    PREDICTED_EXPOSED,
-    MEASURED_EXPOSED,
-    PLANNED,
-    HELD,
-    FITS,
-    LOSS,
-    N_COLUMNS
-};
+enum { PLANNER, RECOMPUTED, PREDICTED, MEASURED, LAYERS, PREDICTED_EXPOSED, MEASURED_EXPOSED };
+enum { PLANNED = MEASURED_EXPOSED + 1, HELD, FITS, LOSS, N_COLUMNS };
 
 static void add_run(const struct demo *demo, int which, struct weft_rows *rows)
 {
@@ -427,11 +415,10 @@ const struct weft_command weft_command_demo = {
     .usage = "",
     .summary = "plans and trains a small model here; predicted against measured",
     .details =
-        "Measures this machine, and plans a byte-level GPT under a limit that only recomputation\n"
-        "fits: with the ilp plan, which recomputes as much as it must, and with recompute-all. "
-        "It\n"
-        "trains both on a licence text with 2 ranks over an emulated link, in turns of at most 5\n"
-        "rounds, and prints what was predicted, what was measured, and the gain in one sentence.\n"
+        "Measures this machine, and plans a byte-level GPT under a limit that only recomputation "
+        "fits: with the ilp plan, which recomputes as much as it must, and with recompute-all. It "
+        "trains both on a licence text with 2 ranks over an emulated link, in turns of at most 5 "
+        "rounds, and prints what was predicted, what was measured, and the gain in one sentence. "
         "Exit 1 if bits differ, a plan does not fit, or no gain is seen.",
     .flags = "--set",
     .starts_ranks = true,

@@ -17,16 +17,23 @@ struct axis {
     char values[MOST_VALUES][WEFT_LIST_BYTES];
 };
 
+/* Whether a place fits its limit, by the row of its answer. */
+enum fit { AS_ISSUED, JUST_IN_TIME, NOT, N_FITS };
+
 /* The question. Places are those of no key, the values of one, or all pairs of the values of two.
  */
 struct question {
     const struct weft_cli *cli;
     struct axis axes[2];
-    struct weft_rows *grid; /* of pairs, in text */
-    struct weft_answer in_text;
-    int64_t limit_bytes; /* of the last place */
-    struct weft_text *out;
-    struct weft_json_writer writer;
+    struct weft_answer *answer;
+    struct weft_rows *grid;          /* of pairs, in text */
+    int64_t limit_bytes;             /* of the last place */
+    int32_t n_fit[N_FITS];           /* places */
+    struct weft_text values[N_FITS]; /* of one key */
+    struct {
+        int64_t bytes;
+        const char *policy, *value;
+    } least; /* of all places */
 };
 
 static enum weft_status read_axis(const char *text, struct axis *out, struct weft_error *err)
@@ -46,28 +53,23 @@ static enum weft_status read_axis(const char *text, struct axis *out, struct wef
     return WEFT_OK;
 }
 
-/* Adds a line for each tier that may hold state, and the table "state_homes" of data. */
+/* Adds a line for each tier that may hold state, and "state_homes" of data. */
 static void say_homes(const struct weft_estimate *estimate, struct weft_answer *answer)
 {
-    enum { FITS, NEEDS, RING, HELD, N_COLUMNS };
-    static const struct weft_column columns[N_COLUMNS] = {
-        [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, 0},
-        [NEEDS] = {"device_needs_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [RING] = {"ring_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-        [HELD] = {"held_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0}};
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
-    struct weft_rows *rows = NULL;
+    bool any = false;
     for (int home = 0; home < WEFT_HOME_COUNT; home++) {
         const struct weft_estimate_home *it = &estimate->homes[home];
         const bool fits = it->least_bytes != INT64_MAX;
         if (!it->given) continue;
-        if (rows == NULL) rows = weft_answer_table(answer, "state_homes", columns, N_COLUMNS);
-        if (rows != NULL) rows->is_object = true;
-        weft_rows_begin(rows, weft_home_names[home]);
-        weft_rows_integer(rows, FITS, fits);
-        if (fits) weft_rows_integer(rows, NEEDS, it->least_bytes);
-        weft_rows_integer(rows, RING, it->ring_bytes);
-        if (home != WEFT_HOME_DEVICE) weft_rows_integer(rows, HELD, it->held_bytes);
+        if (!any) weft_answer_open(answer, "state_homes");
+        any = true;
+        weft_answer_open(answer, weft_home_names[home]);
+        weft_answer_bool(answer, "fits", fits);
+        if (fits) weft_answer_integer(answer, "device_needs_bytes", it->least_bytes);
+        weft_answer_integer(answer, "ring_bytes", it->ring_bytes);
+        if (home != WEFT_HOME_DEVICE) weft_answer_integer(answer, "held_bytes", it->held_bytes);
+        weft_answer_close(answer);
         weft_answer_say(answer, NULL, "state     all on the %s: %s%s", weft_home_names[home],
                         fits ? "a rank's device needs " : "no room",
                         fits ? weft_units_show_bytes(it->least_bytes, a) : "");
@@ -81,6 +83,7 @@ static void say_homes(const struct weft_estimate *estimate, struct weft_answer *
                             weft_units_show_bytes(it->limit_bytes, b));
         weft_answer_say(answer, NULL, "\n");
     }
+    if (any) weft_answer_close(answer);
 }
 
 /* Chooses the row of an answer: the first published rule that fits, which communicates least;
@@ -184,83 +187,116 @@ static enum weft_status add_ways(const struct weft_cli *cli, bool timed, struct 
     return status;
 }
 
-/* Shows a pair of values in the grid's column. */
-static void add_cell(struct weft_rows *grid, int32_t column, const struct weft_estimate *estimate)
+/* Counts a place for the first line, and shows a pair of values in the grid's column. */
+static void add_fit(struct question *question, const struct weft_place *place, const char *value,
+                    int32_t column, const struct weft_estimate *estimate)
 {
-    char bytes[WEFT_UNITS_TEXT_BYTES], fit[WEFT_UNITS_TEXT_BYTES + 8];
+    static const enum weft_paint paints[N_FITS] = {WEFT_PAINT_GOOD, WEFT_PAINT_NONE,
+                                                   WEFT_PAINT_BAD};
+    char bytes[WEFT_UNITS_TEXT_BYTES], lack[WEFT_UNITS_TEXT_BYTES + 8];
     const struct weft_need *row = choose_row(estimate);
-    if (row == NULL) return;
+    if (row == NULL || place->n == 0) return;
     const char *policy = weft_policy_name(row->policy);
+    const enum fit fit = row->way == WEFT_NEED_PUBLISHED       ? AS_ISSUED
+                         : row->bytes <= estimate->limit_bytes ? JUST_IN_TIME
+                                                               : NOT;
     weft_units_show_bytes(row->bytes, bytes);
-    weft_need_show_fit(row, estimate->limit_bytes, fit);
-    if (row->way == WEFT_NEED_PUBLISHED)
-        weft_rows_show(grid, column, WEFT_PAINT_GOOD, "%s %s", policy, bytes);
-    else if (row->bytes <= estimate->limit_bytes)
-        weft_rows_show(grid, column, WEFT_PAINT_NONE, "(%s) %s", policy, bytes);
+    weft_need_show_fit(row, estimate->limit_bytes, lack);
+    weft_text_addf(&question->values[fit], "%s%s", question->n_fit[fit]++ > 0 ? ", " : "", value);
+    if (question->least.policy == NULL || row->bytes < question->least.bytes) {
+        question->least.bytes = row->bytes;
+        question->least.policy = policy;
+        question->least.value = value;
+    }
+    if (fit == NOT)
+        weft_rows_show(question->grid, column, paints[fit], "%s", lack);
     else
-        weft_rows_show(grid, column, WEFT_PAINT_BAD, "%s", fit);
+        weft_rows_show(question->grid, column, paints[fit], fit == AS_ISSUED ? "%s %s" : "(%s) %s",
+                       policy, bytes);
 }
 
-/* Makes the answer of one place. */
-static enum weft_status answer_place(const struct question *question,
-                                     const struct weft_place *place,
-                                     const struct weft_estimate *estimate,
-                                     struct weft_answer *answer, struct weft_error *err)
+/* The first line of several places: those that fit, or without a limit the one that needs the
+ * least. */
+static void lead_places(struct question *question)
+{
+    static const char *const hows[N_FITS] = {"as rules issue", "just in time alone", "not"};
+    const struct axis *down = &question->axes[0], *across = &question->axes[1];
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    struct weft_text line;
+    weft_text_init(&line);
+    weft_units_show_bytes(question->limit_bytes, bytes);
+    if (across->n > 0) {
+        weft_answer_lead(question->answer, "what fits in %s a rank: %s down, %s across\n", bytes,
+                         down->key, across->key);
+        weft_text_addf(&line, "within %s a rank, of %d pairs", bytes, down->n * across->n);
+    } else if (question->limit_bytes > 0) {
+        weft_text_addf(&line, "within %s a rank, by %s", bytes, down->key);
+    } else if (question->least.policy != NULL) {
+        weft_text_addf(&line, "%s=%s needs the least: %s a rank, %s", down->key,
+                       question->least.value, weft_units_show_bytes(question->least.bytes, bytes),
+                       question->least.policy);
+    }
+    for (int fit = 0, n = 0; fit < N_FITS && question->limit_bytes > 0; fit++) {
+        if (question->n_fit[fit] == 0) continue;
+        weft_text_add(&line, n++ > 0 ? "; " : ": ");
+        if (across->n > 0)
+            weft_text_addf(&line, "%d %s", question->n_fit[fit], hows[fit]);
+        else
+            weft_text_addf(&line, "%s %s", weft_text_chars(&question->values[fit]), hows[fit]);
+    }
+    weft_answer_lead(question->answer, "%s\n", weft_text_chars(&line));
+    weft_text_finish(&line);
+}
+
+/* Adds the answer of one of several places, with its settings. Text has pairs in the grid. */
+static void answer_one(const struct weft_place *place, const struct weft_estimate *estimate,
+                       bool is_first, struct weft_answer *answer)
+{
+    answer->is_hidden = place->n > 1;
+    weft_answer_say(answer, NULL, "%s%s\n", is_first ? "" : "\n", place->settings[0]);
+    weft_answer_open(answer, NULL);
+    weft_answer_open_list(answer, "set");
+    for (int32_t i = 0; i < place->n; i++)
+        weft_answer_word(answer, NULL, place->settings[i]);
+    weft_answer_close_list(answer);
+    put_facts(estimate, answer);
+    weft_report_needs(estimate->rows, WEFT_ESTIMATE_ROWS, estimate->limit_bytes,
+                      estimate->times[0] != '\0', answer);
+    weft_answer_close(answer);
+    answer->is_hidden = false;
+}
+
+/* Makes the answer of the only place. */
+static enum weft_status answer_only(const struct question *question,
+                                    const struct weft_estimate *estimate, struct weft_error *err)
 {
     const bool timed = estimate->times[0] != '\0';
-    if (place->n == 0) say_head(question->cli, estimate, answer);
-    if (place->n == 1)
-        weft_answer_say(answer, NULL, "%s%s\n", question->out->length > 0 ? "\n" : "",
-                        place->settings[0]);
-    put_facts(estimate, answer);
-    weft_report_needs(estimate->rows, WEFT_ESTIMATE_ROWS, estimate->limit_bytes, timed, answer);
-    if (place->n > 0) return WEFT_OK;
-    say_rest(estimate, answer);
-    return add_ways(question->cli, timed, answer, err);
-}
-
-/* Writes the answer of one place, with its settings in JSON. Pairs are in the grid in text. */
-static void render_place(struct question *question, const struct weft_place *place,
-                         const struct weft_answer *answer)
-{
-    struct weft_json_writer *writer = &question->writer;
-    if (!question->cli->json) {
-        if (place->n < 2) weft_answer_text(answer, question->out);
-        return;
-    }
-    weft_json_begin_object(writer);
-    if (place->n > 0) {
-        weft_json_key(writer, "set");
-        weft_json_begin_array(writer);
-        for (int32_t i = 0; i < place->n; i++)
-            weft_json_add_string(writer, place->settings[i]);
-        weft_json_end_array(writer);
-    }
-    weft_answer_members(answer, writer);
-    weft_json_end_object(writer);
+    say_head(question->cli, estimate, question->answer);
+    put_facts(estimate, question->answer);
+    weft_report_needs(estimate->rows, WEFT_ESTIMATE_ROWS, estimate->limit_bytes, timed,
+                      question->answer);
+    say_rest(estimate, question->answer);
+    return add_ways(question->cli, timed, question->answer, err);
 }
 
 static enum weft_status add_place(struct question *question, const struct weft_place *place,
-                                  int32_t column, struct weft_error *err)
+                                  const char *value, int32_t column, struct weft_error *err)
 {
     const uint32_t asked =
         place->n < 2
             ? WEFT_ESTIMATE_ALL
             : weft_estimate_rows_of(1u << WEFT_NEED_JUST_IN_TIME | 1u << WEFT_NEED_PUBLISHED);
     struct weft_estimate estimate;
-    struct weft_answer answer = {0};
     enum weft_status status = weft_place_estimate(question->cli, place, asked, &estimate, err);
     if (status == WEFT_OK && place->n == 2 && estimate.limit_bytes == 0)
         status =
             weft_fail(err, WEFT_E_USAGE,
                       "--sweep twice needs a limit: give --memory-limit, or cluster.memory_limit");
-    if (status == WEFT_OK) status = answer_place(question, place, &estimate, &answer, err);
-    if (status == WEFT_OK) {
-        question->limit_bytes = estimate.limit_bytes;
-        if (place->n == 2) add_cell(question->grid, column, &estimate);
-        render_place(question, place, &answer);
-    }
-    weft_answer_finish(&answer);
+    question->limit_bytes = estimate.limit_bytes;
+    if (status == WEFT_OK && place->n == 0) status = answer_only(question, &estimate, err);
+    if (status == WEFT_OK && place->n > 0)
+        answer_one(place, &estimate, question->answer->first == NULL, question->answer);
+    if (status == WEFT_OK) add_fit(question, place, value, column, &estimate);
     weft_estimate_finish(&estimate);
     return status;
 }
@@ -282,12 +318,12 @@ static enum weft_status add_places(struct question *question, struct weft_error 
             if (c == 0) weft_rows_begin(question->grid, NULL);
             if (c == 0) weft_rows_word(question->grid, 0, down->values[r]);
         }
-        WEFT_TRY(add_place(question, &place, 1 + c, err));
+        WEFT_TRY(add_place(question, &place, down->values[r], 1 + c, err));
     }
     return WEFT_OK;
 }
 
-/* Begins the table of pairs. */
+/* Begins the table of pairs. Data has none. */
 static void begin_grid(struct question *question)
 {
     const struct axis *down = &question->axes[0], *across = &question->axes[1];
@@ -295,62 +331,51 @@ static void begin_grid(struct question *question)
     for (int32_t c = 0; c <= across->n; c++)
         columns[c] = (struct weft_column){NULL, c == 0 ? down->key : across->values[c - 1], 'r',
                                           WEFT_FIGURE_WORD, 0};
-    question->grid = weft_answer_table(&question->in_text, NULL, columns, across->n + 1);
+    question->grid = weft_answer_table(question->answer, NULL, columns, across->n + 1);
+    weft_rows_note(question->grid,
+                   "the first of dp, zero1, sdp, fsdp that fits as its rule issues; (in "
+                   "brackets): just in time alone; +: what is lacking for any");
 }
 
 /* Answers for all places. With two keys a table shows the pairs that fit. */
 static enum weft_status answer_places(struct question *question, struct weft_error *err)
 {
-    const struct axis *down = &question->axes[0], *across = &question->axes[1];
-    char limit[WEFT_UNITS_TEXT_BYTES];
-    if (across->n > 0) begin_grid(question);
-    if (question->cli->json && down->n > 0) weft_json_begin_array(&question->writer);
-    enum weft_status status = add_places(question, err);
-    if (question->cli->json && down->n > 0) weft_json_end_array(&question->writer);
-    if (across->n > 0 && !question->cli->json) {
-        weft_text_addf(question->out, "what fits in %s a rank: %s down, %s across\n",
-                       weft_units_show_bytes(question->limit_bytes, limit), down->key, across->key);
-        weft_answer_text(&question->in_text, question->out);
-        weft_text_add(question->out,
-                      "the first of dp, zero1, sdp, fsdp that fits as its rule issues; (in "
-                      "brackets): just in time alone; +: what is lacking for any\n");
-    }
-    weft_answer_finish(&question->in_text);
+    if (question->axes[1].n > 0) begin_grid(question);
+    for (int i = 0; i < N_FITS; i++)
+        weft_text_init(&question->values[i]);
+    const enum weft_status status = add_places(question, err);
+    if (status == WEFT_OK && question->axes[0].n > 0) lead_places(question);
+    for (int i = 0; i < N_FITS; i++)
+        weft_text_finish(&question->values[i]);
     return status;
 }
 
-static enum weft_status estimate_places(const struct weft_cli *cli, struct weft_text *out,
+static enum weft_status estimate_places(const struct weft_cli *cli, struct weft_answer *answer,
                                         struct weft_error *err)
 {
-    struct question question = {.cli = cli, .out = out};
+    struct question question = {.cli = cli, .answer = answer};
     for (int32_t i = 0; i < cli->n_sweeps; i++)
         WEFT_TRY(read_axis(cli->sweeps[i], &question.axes[i], err));
     if (cli->n_sweeps == 2 && strcmp(question.axes[0].key, question.axes[1].key) == 0)
         return weft_fail(err, WEFT_E_USAGE, "--sweep %s: the same key twice", question.axes[0].key);
-    weft_json_writer_init(&question.writer, out, 2);
-    const enum weft_status status = answer_places(&question, err);
-    if (cli->json) weft_text_add(out, "\n");
-    return status;
+    answer->is_list = cli->n_sweeps > 0;
+    return answer_places(&question, err);
 }
 
 static enum weft_status run_estimate(const struct weft_cli *given, struct weft_error *err)
 {
-    struct weft_text out;
     struct weft_cli line, *cli = &line;
     WEFT_TRY(weft_cli_make_config(given, cli, err));
     const bool searches = cli->largest || cli->least;
     if ((cli->largest && cli->least) || (searches && cli->n_sweeps > 0))
         return weft_fail(err, WEFT_E_USAGE, "--largest, --least, --sweep: one question at a time");
-    weft_cli_report_init(cli, cli->output, &out);
     weft_watch_begin(cli->watch, "estimate");
     struct weft_answer answer = {0};
     enum weft_status status =
-        searches ? weft_study_values(cli, &answer, err) : estimate_places(cli, &out, err);
+        searches ? weft_study_values(cli, &answer, err) : estimate_places(cli, &answer, err);
     weft_watch_end(cli->watch);
-    if (status == WEFT_OK)
-        status = searches ? weft_cli_emit_answer(cli, &answer, err) : weft_cli_emit(cli, &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit_answer(cli, &answer, err);
     weft_answer_finish(&answer);
-    weft_text_finish(&out);
     return status;
 }
 
@@ -360,23 +385,20 @@ const struct weft_command weft_command_estimate = {
     .summary = "memory and time that every policy needs, at once and without a run",
     .details =
         "For each policy, given to every unit, a row shows the memory of a rank: just in time "
-        "(the\n"
-        "least: gathers wait in the slot that uses them), as published rules issue, and at the\n"
-        "least memory above which it gets no faster. It also shows whether that fits the memory\n"
-        "limit, and the slot and unit of the peak. plan.policies is not applied. Memory needs no\n"
-        "times: without figures of the device or a profile they are \"-\". One line per tier: the\n"
-        "device memory needed if all state is there. Two tables have the bytes and times of each\n"
-        "strategy: of the largest unit by policy and location of its state, and of the largest\n"
-        "layer's saved activations by location and recomputation, with the tensors that it keeps.\n"
-        "--hf config.json asks for a model of Hugging Face without a config, as in\n"
-        "weft estimate --hf config.json -n 8 --for fsdp2 --memory-limit 80GiB.\n"
-        "--sweep train.micro_batch=1,2,4 asks for each value; twice, a grid shows the pairs that\n"
-        "fit. --largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks "
-        "search\n"
-        "for the value at which each row still fits.",
-    .flags = "--sweep --largest --least --set --model --cluster --hf --for --layers --ranks --seed "
-             "--profile "
-             "--memory-limit",
+        "(the least: gathers wait in the slot that uses them), as published rules issue, and at "
+        "the least memory above which it gets no faster. It also shows whether that fits the "
+        "memory limit, and the slot and unit of the peak. plan.policies is not applied. Memory "
+        "needs no times: without figures of the device or a profile they are \"-\". One line per "
+        "tier: the device memory needed if all state is there. Two tables have the bytes and "
+        "times of each strategy: of the largest unit by policy and location of its state, and of "
+        "the largest layer's saved activations by location and recomputation, with the tensors "
+        "that it keeps. --hf config.json asks for a model of Hugging Face without a config, as in "
+        "weft estimate --hf config.json -n 8 --for fsdp2 --memory-limit 80GiB. --sweep "
+        "train.micro_batch=1,2,4 asks for each value; twice, a grid shows the pairs that fit. "
+        "--largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks search for "
+        "the value at which each row still fits.",
+    .flags = "--sweep --largest --least --set --model --cluster --hf --for --layers --ranks "
+             "--seed --profile --memory-limit",
     .least_operands = 0,
     .most_operands = 1,
     .run = run_estimate,

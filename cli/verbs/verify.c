@@ -120,16 +120,16 @@ static void say_bound(const struct weft_plan *plan, bool config_given, int32_t n
 /* Adds "proven": the plan's period first, then with the config each other with a bound. */
 static void put_proven(const struct weft_plan *plan, bool config_given, struct weft_answer *out)
 {
-    static const struct weft_column columns[] = {{"bound_ns", NULL, 'r', WEFT_FIGURE_NS, 0},
-                                                 {"leaves", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
-    struct weft_rows *rows = weft_answer_table(out, "proven", columns, 2);
+    weft_answer_open_list(out, "proven");
     for (int32_t i = -1; i < (config_given ? plan->n_others : 0); i++) {
         const int64_t bound_ns = i < 0 ? plan->bound_ns : plan->others[i].bound_ns;
         if (bound_ns == 0) continue;
-        weft_rows_begin(rows, NULL);
-        weft_rows_integer(rows, 0, bound_ns);
-        if (i < 0) weft_rows_integer(rows, 1, n_leaves(&plan->certificate));
+        weft_answer_open(out, NULL);
+        weft_answer_integer(out, "bound_ns", bound_ns);
+        if (i < 0) weft_answer_integer(out, "leaves", n_leaves(&plan->certificate));
+        weft_answer_close(out);
     }
+    weft_answer_close_list(out);
 }
 
 static void put_facts(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,

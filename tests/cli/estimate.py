@@ -225,6 +225,8 @@ def a_sweep_asks_for_each_value_of_a_key(weft):
     out = weft.expect(0, "estimate", config, "--sweep", "train.micro_batch=1,2,4")
     assert [line for line in out.splitlines() if line.startswith("train.micro_batch=")] == \
         [f"train.micro_batch={n}" for n in (1, 2, 4)], out
+    assert re.match(r"train\.micro_batch=1 needs the least: [\d.]+ KiB a rank, fsdp\n", out) or \
+        out.startswith("within "), out
     said = json.loads(weft.expect(0, "estimate", config, "--json", "--sweep",
                                   "train.micro_batch=1,2,4"))
     for one, n in zip(said, (1, 2, 4)):
@@ -251,6 +253,8 @@ def two_sweeps_are_a_grid_of_what_fits(weft):
     assert all({row["policy"] for row in one["rows"]} == set(POLICIES) for one in said)
     out = weft.expect(0, "estimate", config, *grid, *limit)
     lines = [re.split("  +", line.strip()) for line in out.splitlines()]
+    assert re.match(r"within 750 KiB a rank, of 6 pairs: (\d as rules issue; )?(\d just in time alone; )?\d not$",
+                    lines.pop(0)[0]), out
     assert lines[1] == ["train.micro_batch", "1", "8"], out
     assert [line[0] for line in lines[2:5]] == ["1", "2", "64"]
     assert all(cell.startswith("+") for cell in lines[4][1:]), "64 sequences fit nowhere"

@@ -150,7 +150,7 @@ Test(answer, lists_are_wrapped)
     weft_answer_finish(&answer);
 }
 
-/* Facts and tables may be in objects, keys name inner objects, and rows may be values or series. */
+/* Facts and tables may be in objects and lists, keys name inner objects, and rows may be series. */
 Test(answer, data_is_nested)
 {
     static const struct weft_column deep[] = {
@@ -160,7 +160,6 @@ Test(answer, data_is_nested)
         {"b.f", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
         {"g", NULL, 'l', WEFT_FIGURE_WORD, WEFT_COLUMN_CSV | WEFT_COLUMN_QUOTED},
         {"h", NULL, 'l', WEFT_FIGURE_WORD, WEFT_COLUMN_JSON}};
-    static const struct weft_column value[] = {{"", NULL, 'r', WEFT_FIGURE_INTEGER, 0}};
     struct weft_answer answer = {0};
     struct weft_text out;
     struct weft_json_writer writer;
@@ -168,12 +167,15 @@ Test(answer, data_is_nested)
     weft_answer_open(&answer, "in");
     weft_answer_bool(&answer, "yes", true);
     weft_answer_word(&answer, "none", NULL);
-    struct weft_rows *rows = weft_answer_table(&answer, "map", value, 1);
-    rows->is_object = true;
-    weft_rows_begin(rows, "x");
-    weft_rows_integer(rows, 0, 7);
+    weft_answer_open_list(&answer, "list");
+    weft_answer_flat(&answer);
+    weft_answer_word(&answer, NULL, "x");
+    weft_answer_open(&answer, NULL);
+    weft_answer_integer(&answer, "y", 7);
     weft_answer_close(&answer);
-    rows = weft_answer_table(&answer, "series", deep, 6);
+    weft_answer_close_list(&answer);
+    weft_answer_close(&answer);
+    struct weft_rows *rows = weft_answer_table(&answer, "series", deep, 6);
     rows->points = "points";
     for (int i = 0; i < 3; i++) {
         weft_rows_begin(rows, NULL);
@@ -186,7 +188,7 @@ Test(answer, data_is_nested)
     weft_json_writer_init(&writer, &out, 0);
     weft_answer_json(&answer, &writer);
     cr_assert_str_eq(weft_text_chars(&out),
-                     "{\"in\": {\"yes\": true, \"none\": null, \"map\": {\"x\": 7}}, "
+                     "{\"in\": {\"yes\": true, \"none\": null, \"list\": [\"x\", {\"y\": 7}]}, "
                      "\"series\": [{\"a\": \"p\", \"points\": "
                      "[{\"b\": {\"c\": {\"d\": 0}}, \"h\": \"j\"}, "
                      "{\"b\": {\"c\": {\"e\": 1}}, \"h\": \"j\"}]}, "
@@ -194,8 +196,31 @@ Test(answer, data_is_nested)
     weft_text_finish(&out);
     weft_text_init(&out);
     weft_answer_csv(&answer, &out);
-    cr_assert_str_eq(weft_text_chars(&out), "\n7\na,b.c.d,b.c.e,b.f,g\np,0,,,\"w\"\n"
+    cr_assert_str_eq(weft_text_chars(&out), "a,b.c.d,b.c.e,b.f,g\np,0,,,\"w\"\n"
                                             "p,,1,,\"w\"\nq,,,2,\"w\"\n");
+    weft_text_finish(&out);
+    weft_answer_finish(&answer);
+}
+
+/* The first line may come last, parts may be hidden in text, and all of it may be a list. */
+Test(answer, a_list_may_have_a_first_line_and_hidden_parts)
+{
+    struct weft_answer answer = {.is_list = true};
+    struct weft_text out;
+    struct weft_json_writer writer;
+    weft_text_init(&out);
+    weft_answer_say(&answer, NULL, "shown\n");
+    answer.is_hidden = true;
+    weft_answer_say(&answer, NULL, "hidden\n");
+    weft_answer_real(&answer, NULL, 1.5);
+    weft_answer_lead(&answer, "first\n");
+    weft_answer_text(&answer, &out);
+    cr_assert_str_eq(weft_text_chars(&out), "first\nshown\n");
+    weft_text_finish(&out);
+    weft_text_init(&out);
+    weft_json_writer_init(&writer, &out, 0);
+    weft_answer_json(&answer, &writer);
+    cr_assert_str_eq(weft_text_chars(&out), "[1.5]");
     weft_text_finish(&out);
     weft_answer_finish(&answer);
 }

@@ -50,14 +50,17 @@ static void escape_message(char text[WEFT_ERROR_TEXT_BYTES])
     weft_shown_into(written, length, WEFT_SHOWN_LINES, text, WEFT_ERROR_TEXT_BYTES);
 }
 
-static void fill_error(struct weft_error *err, enum weft_status status, int of_rank,
-                       const char *format, va_list arguments)
+/* Returns whether the error is filled, and not one that *err already had. */
+static bool fill_error(struct weft_error *err, enum weft_status status, const char *format,
+                       va_list arguments)
 {
     static const char ellipsis[] = "...";
-    if (err == NULL || err->status != WEFT_OK) return;
+    if (err == NULL || err->status != WEFT_OK) return false;
     err->status = status;
     err->exit_code = weft_status_exit_code(status);
-    err->of_rank = of_rank;
+    err->of_rank = 0;
+    err->lacks = WEFT_LACK_NONE;
+    err->needs_bytes = 0;
     int length = vsnprintf(err->text, sizeof err->text, format, arguments);
     if (length < 0) {
         snprintf(err->text, sizeof err->text, "%s", weft_status_text(status));
@@ -65,15 +68,37 @@ static void fill_error(struct weft_error *err, enum weft_status status, int of_r
         memcpy(err->text + sizeof err->text - sizeof ellipsis, ellipsis, sizeof ellipsis);
     }
     escape_message(err->text);
+    return true;
 }
 
 enum weft_status weft_fail(struct weft_error *err, enum weft_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fill_error(err, status, 0, format, arguments);
+    (void)fill_error(err, status, format, arguments);
     va_end(arguments);
     return status;
+}
+
+enum weft_status weft_fail_lacking(struct weft_error *err, enum weft_status status,
+                                   enum weft_lack lacks, int64_t needs_bytes, const char *format,
+                                   ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (fill_error(err, status, format, arguments)) {
+        err->lacks = lacks;
+        err->needs_bytes = needs_bytes;
+    }
+    va_end(arguments);
+    return status;
+}
+
+const char *weft_lack_name(enum weft_lack lacks)
+{
+    static const char *const names[WEFT_LACK_COUNT] = {
+        [WEFT_LACK_TIMES] = "times", [WEFT_LACK_MEMORY] = "memory"};
+    return (unsigned)lacks < WEFT_LACK_COUNT ? names[lacks] : NULL;
 }
 
 enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error *why,
@@ -81,7 +106,11 @@ enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error
 {
     va_list arguments;
     va_start(arguments, format);
-    fill_error(err, why->status, why->of_rank, format, arguments);
+    if (fill_error(err, why->status, format, arguments)) {
+        err->of_rank = why->of_rank;
+        err->lacks = why->lacks;
+        err->needs_bytes = why->needs_bytes;
+    }
     va_end(arguments);
     return why->status;
 }

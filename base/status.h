@@ -16,7 +16,15 @@ enum weft_status weft_status_of_exit_code(int code);
 enum weft_status weft_fail_of_rank(struct weft_error *err, enum weft_status status, int rank,
                                    const char *text);
 
-/* weft_fail with the status and the rank of *why; the new text quotes its text. */
+/* weft_fail of a plan that lacks times or memory. Without memory needs_bytes is the least limit; 0:
+ * not known. */
+enum weft_status weft_fail_lacking(struct weft_error *err, enum weft_status status,
+                                   enum weft_lack lacks, int64_t needs_bytes, const char *format,
+                                   ...) WEFT_PRINTF(5, 6);
+/* "times", "memory"; NULL for none. */
+const char *weft_lack_name(enum weft_lack lacks);
+
+/* weft_fail with the status, the rank and the lack of *why; the new text quotes its text. */
 enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error *why,
                                  const char *format, ...) WEFT_PRINTF(3, 4);
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/json/json.h"
 #include "base/log.h"
 #include "base/stack.h"
 #include "base/wrap.h"
@@ -15,6 +14,7 @@
 #include "cli/process/solver.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
+#include "report/answer.h"
 #include "runtime/launch/launch.h"
 
 const struct weft_command *const weft_commands[] = {
@@ -71,30 +71,26 @@ static void log_to_stderr(void *context, enum weft_log_level level, const char *
 }
 
 /* With --json stdout gets one document even if there is no result. */
-static void say_as_json(enum weft_status status, const char *message)
+static void say_as_json(const struct weft_error *err)
 {
-    struct weft_text text;
+    struct weft_answer answer = {0};
     struct weft_json_writer writer;
+    struct weft_text text;
+    weft_answer_error(&answer, err);
     weft_text_init(&text);
     weft_json_writer_init(&writer, &text, 0);
-    weft_json_begin_object(&writer);
-    weft_json_key(&writer, "error");
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "exit_code", weft_status_exit_code(status));
-    weft_json_put_string(&writer, "status", weft_status_text(status));
-    weft_json_put_string(&writer, "text", message);
-    weft_json_end_object(&writer);
-    weft_json_end_object(&writer);
+    weft_answer_json(&answer, &writer);
     if (weft_text_ok(&text)) puts(weft_text_chars(&text));
     weft_text_finish(&text);
+    weft_answer_finish(&answer);
 }
 
 static int finish_run(const struct weft_cli *cli, enum weft_status status, bool told_elsewhere,
-                      const struct weft_error *err)
+                      struct weft_error *err)
 {
-    const char *message = err->text[0] ? err->text : weft_status_text(status);
-    if (status != WEFT_OK && cli->json && !*cli->emitted && !told_elsewhere)
-        say_as_json(status, message);
+    if (status != WEFT_OK) (void)weft_fail(err, status, "%s", weft_status_text(status));
+    const char *message = err->text;
+    if (status != WEFT_OK && cli->json && !*cli->emitted && !told_elsewhere) say_as_json(err);
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (status == WEFT_OK && !written) {
         status = WEFT_E_IO;

@@ -58,6 +58,14 @@ enum weft_status {
         WEFT_STATUS_COUNT
 };
 
+/* The typed reason of a plan that was refused. */
+enum weft_lack {
+    WEFT_LACK_NONE,
+    WEFT_LACK_TIMES,  /* the profile has no times of it */
+    WEFT_LACK_MEMORY, /* nothing fits the limit */
+    WEFT_LACK_COUNT
+};
+
 enum { WEFT_ERROR_TEXT_BYTES = 4092 };
 
 struct weft_error {
@@ -65,6 +73,8 @@ struct weft_error {
     int exit_code;                    /* of the status, for the program's end */
     char text[WEFT_ERROR_TEXT_BYTES]; /* empty while status is WEFT_OK */
     int of_rank; /* 1 + the rank where an error of all ranks began, also in the text; 0: none */
+    enum weft_lack lacks;
+    int64_t needs_bytes; /* with WEFT_LACK_MEMORY: the least limit of a rank; 0: not known */
 };
 
 WEFT_API int weft_status_exit_code(enum weft_status status);

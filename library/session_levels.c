@@ -43,10 +43,11 @@ enum weft_status weft_session_open_levels(struct weft_session *session,
     config->recomputes = NULL;
     if (status != WEFT_E_DATA) return weft_fail(err, status, "%s", why.text);
     WEFT_TRY(weft_session_stage_variant(session, variant, err));
-    return weft_fail(err, WEFT_E_DATA,
-                     "layers do not recompute, as the profile has no times of that: measure them "
-                     "with `weft profile %s -o profile.json`, then give --profile profile.json",
-                     config->source);
+    return weft_fail_lacking(
+        err, WEFT_E_DATA, WEFT_LACK_TIMES, 0,
+        "layers do not recompute, as the profile has no times of that: measure them "
+        "with `weft profile %s -o profile.json`, then give --profile profile.json",
+        config->source);
 }
 
 /* Time that a layer's strategy adds to a step, compared with saved activations on the device. */
@@ -89,8 +90,8 @@ static void tell_cost(const struct weft_session *session)
 static enum weft_status refuse_limit(const struct weft_error *refusal, const char *why,
                                      struct weft_error *err)
 {
-    return weft_fail(err, refusal->status, "%s%s%s", refusal->text, *why != '\0' ? " Also: " : "",
-                     why);
+    return weft_fail_again(err, refusal, "%s%s%s", refusal->text, *why != '\0' ? " Also: " : "",
+                           why);
 }
 
 enum weft_status weft_session_plan(struct weft_session *session, const char *planner,

@@ -240,9 +240,9 @@ static enum weft_status refuse_all(struct weft_session *session,
         snprintf(split, sizeof split,
                  " No split of train.batch fits; this one has micro-batches of %lld samples.",
                  (long long)variants[told].batch.samples);
-    return weft_fail(err, refusals[told].status, "%s%s%s%s%s%s", refusals[told].text,
-                     more ? " With state offloaded: " : "", more ? refusals[0].text : "", relief,
-                     split, kept_text(session));
+    return weft_fail_again(err, &refusals[told], "%s%s%s%s%s%s", refusals[told].text,
+                           more ? " With state offloaded: " : "", more ? refusals[0].text : "",
+                           relief, split, kept_text(session));
 }
 
 /* Whether the problem copies state or saved activations in several blocks, by itself or under the
@@ -485,8 +485,8 @@ static enum weft_status plan_only(struct weft_session *session,
     if (status == WEFT_OK) return status;
     if (status == WEFT_E_INFEASIBLE)
         weft_session_tell_reliefs(session, variant, relief, sizeof relief);
-    return weft_fail(err, status, "%s%s%s", refusal.text, relief,
-                     status == WEFT_E_INFEASIBLE ? kept_text(session) : "");
+    return weft_fail_again(err, &refusal, "%s%s%s", refusal.text, relief,
+                           status == WEFT_E_INFEASIBLE ? kept_text(session) : "");
 }
 
 void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns)

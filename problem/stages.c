@@ -33,11 +33,11 @@ static enum weft_status layer_times(const struct builder *b, int32_t layer,
     if (key == NULL) return weft_fail_memory(b->err, "problem");
     const struct weft_layer_times *times = weft_profile_times(b->profile, what->name, key);
     if (times == NULL)
-        return weft_fail(b->err, WEFT_E_DATA,
-                         "%s profile (%s): no times for layer %s (%s); run `weft profile %s -o "
-                         "profile.json` and give --profile profile.json",
-                         b->profile->source, b->profile->machine, what->name, key,
-                         b->config->source);
+        return weft_fail_lacking(
+            b->err, WEFT_E_DATA, WEFT_LACK_TIMES, 0,
+            "%s profile (%s): no times for layer %s (%s); run `weft profile %s -o profile.json` "
+            "and give --profile profile.json",
+            b->profile->source, b->profile->machine, what->name, key, b->config->source);
     *out = *times;
     return WEFT_OK;
 }
@@ -76,12 +76,12 @@ static enum weft_status level_ns(const struct builder *b, struct weft_slot slot,
     }
     const struct weft_level_times *at = weft_layer_times_at(&times, level);
     if (at == NULL)
-        return weft_fail(b->err, WEFT_E_DATA,
-                         "%s profile (%s): no times for layer %s (%s) with %s recomputation; run "
-                         "`weft profile %s -o profile.json` and give --profile profile.json",
-                         b->profile->source, b->profile->machine,
-                         b->config->model->layers[slot.index].name, times.key,
-                         weft_recompute_names[level], b->config->source);
+        return weft_fail_lacking(
+            b->err, WEFT_E_DATA, WEFT_LACK_TIMES, 0,
+            "%s profile (%s): no times for layer %s (%s) with %s recomputation; run `weft profile "
+            "%s -o profile.json` and give --profile profile.json",
+            b->profile->source, b->profile->machine, b->config->model->layers[slot.index].name,
+            times.key, weft_recompute_names[level], b->config->source);
     *out = forward ? at->forward_ns : at->backward_ns;
     return WEFT_OK;
 }

@@ -141,6 +141,19 @@ void weft_answer_flat(struct weft_answer *answer)
     if (answer->last != NULL) answer->last->is_flat = true;
 }
 
+void weft_answer_error(struct weft_answer *answer, const struct weft_error *error)
+{
+    const char *lack = weft_lack_name(error->lacks);
+    const char *status = weft_status_text(error->status);
+    weft_answer_open(answer, "error");
+    weft_answer_integer(answer, "exit_code", weft_status_exit_code(error->status));
+    weft_answer_word(answer, "status", status);
+    weft_answer_word(answer, "text", error->text[0] != '\0' ? error->text : status);
+    if (lack != NULL) weft_answer_word(answer, "lacks", lack);
+    if (error->needs_bytes > 0) weft_answer_integer(answer, "needs_bytes", error->needs_bytes);
+    weft_answer_close(answer);
+}
+
 struct weft_rows *weft_answer_table(struct weft_answer *answer, const char *key,
                                     const struct weft_column *columns, int32_t n_columns)
 {

@@ -11,6 +11,7 @@
 
 #include "base/json/json.h"
 #include "base/pool.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/table.h"
@@ -166,6 +167,11 @@ void weft_rows_show(struct weft_rows *rows, int32_t column, enum weft_paint pain
 
 /* Paints the text of a cell. */
 void weft_rows_paint(struct weft_rows *rows, int32_t column, enum weft_paint paint);
+
+/* Adds the object "error" to data: exit code, status and text, and the typed reason if there is
+ * one.
+ */
+void weft_answer_error(struct weft_answer *answer, const struct weft_error *error);
 
 /* Renderers. CSV has the tables with a key: a head and a line per row. Text has
  * no table without rows. */

@@ -1,7 +1,9 @@
 #include "cli/study/crew.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "base/machine/cores.h"
 
@@ -12,23 +14,49 @@ enum weft_status weft_crew_read_jobs(const char *text, int32_t *jobs, struct wef
     return weft_flag_number("--jobs", text, WEFT_CHILDREN_MOST, jobs, err);
 }
 
-/* Tells the study the end of a row. `said` is the plan, or the reason that there is none. */
-static enum weft_status end_row(struct weft_crew *crew, int32_t row, int exit_code,
-                                struct weft_text *said, const char *reason, struct weft_error *err)
+/* Reads the error of a child, a document of weft_answer_error. Text of another kind stays the
+ * reason. */
+static void read_error(const struct weft_json *document, struct weft_row_end *end)
 {
-    struct weft_row_end end = {.status = weft_status_of_exit_code(exit_code), .reason = reason};
+    const struct weft_json_value *error = weft_json_member(weft_json_root(document), "error");
+    const struct weft_json_value *lacks = weft_json_member(error, "lacks");
+    const char *name;
+    (void)weft_json_string(weft_json_member(error, "text"), &end->reason);
+    (void)weft_json_integer(weft_json_member(error, "needs_bytes"), &end->needs_bytes);
+    for (int i = 1; weft_json_string(lacks, &name) && i < WEFT_LACK_COUNT; i++)
+        if (strcmp(name, weft_lack_name((enum weft_lack)i)) == 0) end->lacks = (enum weft_lack)i;
+}
+
+static enum weft_status tell_end(struct weft_crew *crew, int32_t row, int exit_code,
+                                 const struct weft_row_end *end, struct weft_error *err)
+{
     char name[WEFT_ROW_NAME_BYTES];
-    if (exit_code == 0) {
-        if (!weft_text_ok(said)) return weft_fail_memory(err, "a plan");
-        end.plan = said;
-    }
-    if (exit_code == 0 || end.status == WEFT_E_DATA || end.status == WEFT_E_INFEASIBLE)
-        return crew->take(crew->study, row, &end, err);
+    if (exit_code == 0 || end->status == WEFT_E_DATA || end->status == WEFT_E_INFEASIBLE)
+        return crew->take(crew->study, row, end, err);
     crew->name(crew->study, row, name);
     if (exit_code > 128)
         return weft_fail(err, WEFT_E_INTERNAL, "%s: its process ended by signal %d", name,
                          exit_code - 128);
-    return weft_fail(err, end.status, "%s: %s", name, reason);
+    return weft_fail(err, end->status, "%s: %s", name, end->reason);
+}
+
+/* Tells the study the end of a row. `said` is the plan, or the error as JSON; `reason` is the
+ * error if it is neither. */
+static enum weft_status end_row(struct weft_crew *crew, int32_t row, int exit_code,
+                                struct weft_text *said, const char *reason, struct weft_error *err)
+{
+    struct weft_row_end end = {.status = weft_status_of_exit_code(exit_code), .reason = reason};
+    struct weft_error ignored = {0};
+    struct weft_json *document = NULL;
+    if (!weft_text_ok(said)) return weft_fail_memory(err, "a plan");
+    if (exit_code == 0)
+        end.plan = said;
+    else if (weft_json_parse(weft_text_chars(said), said->length, "error", &document, &ignored) ==
+             WEFT_OK)
+        read_error(document, &end);
+    const enum weft_status status = tell_end(crew, row, exit_code, &end, err);
+    weft_json_destroy(document);
+    return status;
 }
 
 /* Takes a row from the kept results. */
@@ -40,7 +68,7 @@ static enum weft_status take_kept(struct weft_crew *crew, int32_t row, bool *fou
     weft_text_init(&text);
     *found = weft_kept_find(crew->kept, crew->key(crew->study, row), &code, &text);
     enum weft_status status = WEFT_OK;
-    if (*found) status = end_row(crew, row, code, &text, weft_text_chars(&text), err);
+    if (*found) status = end_row(crew, row, code, &text, "", err);
     weft_text_finish(&text);
     return status;
 }
@@ -49,13 +77,8 @@ static enum weft_status take_kept(struct weft_crew *crew, int32_t row, bool *fou
 static void keep_row(struct weft_crew *crew, int32_t row, const struct weft_child *child)
 {
     const enum weft_status status = weft_status_of_exit_code(child->exit_code);
-    struct weft_text reason;
-    if (child->exit_code != 0 && status != WEFT_E_DATA && status != WEFT_E_INFEASIBLE) return;
-    weft_text_init(&reason);
-    weft_text_add(&reason, weft_child_error(child));
-    weft_kept_add(crew->kept, crew->key(crew->study, row), child->exit_code,
-                  child->exit_code == 0 ? &child->said : &reason);
-    weft_text_finish(&reason);
+    if (child->exit_code == 0 || status == WEFT_E_DATA || status == WEFT_E_INFEASIBLE)
+        weft_kept_add(crew->kept, crew->key(crew->study, row), child->exit_code, &child->said);
 }
 
 static enum weft_status start_row(struct weft_crew *crew, int32_t child, int32_t row,

@@ -12,6 +12,8 @@ struct weft_row_end {
     enum weft_status status;
     const struct weft_text *plan; /* the document; NULL without a plan */
     const char *reason;           /* without a plan */
+    enum weft_lack lacks;         /* of the reason */
+    int64_t needs_bytes;          /* as of struct weft_error */
 };
 
 enum { WEFT_ROW_NAME_BYTES = 160 };

@@ -45,7 +45,7 @@ void weft_place_flag(const char **argv, int *n, const char *flag, const char *va
 int weft_place_plan(const struct weft_cli *cli, struct weft_place *place, bool measured,
                     const char *argv[WEFT_PLACE_ARGUMENTS])
 {
-    static const char *const fixed[] = {"weft", "plan", "--output=-", "--quiet"};
+    static const char *const fixed[] = {"weft", "plan", "--output=-", "--quiet", "--json"};
     int n = 0;
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         argv[n++] = fixed[i];

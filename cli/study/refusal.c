@@ -207,15 +207,8 @@ static void add_changes(const struct refusal *refusal, struct weft_answer *answe
 static void add_head(const struct refusal *refusal, const struct weft_error *why,
                      struct weft_answer *answer)
 {
-    static const struct weft_column columns[] = {{"exit_code", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
-                                                 {"status", NULL, 'l', WEFT_FIGURE_WORD, 0},
-                                                 {"text", NULL, 'l', WEFT_FIGURE_WORD, 0}};
     char limit[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
-    struct weft_rows *error = weft_answer_table(answer, NULL, columns, 3);
-    weft_rows_begin(error, "error");
-    weft_rows_integer(error, 0, weft_status_exit_code(why->status));
-    weft_rows_word(error, 1, weft_status_text(why->status));
-    weft_rows_word(error, 2, why->text);
+    weft_answer_error(answer, why);
     const struct change *first = refusal->changes;
     weft_units_show_bytes(refusal->limit_bytes, limit);
     if (refusal->n == 0)

@@ -134,7 +134,8 @@ enum weft_status weft_winner_write(struct weft_winner *winner, struct weft_error
 /* Whether a word of the row's command is left out for a person. */
 static bool is_left_out(const char *word)
 {
-    return strcmp(word, "--output=-") == 0 || strcmp(word, "--quiet") == 0;
+    return strcmp(word, "--output=-") == 0 || strcmp(word, "--quiet") == 0 ||
+           strcmp(word, "--json") == 0;
 }
 
 /* After the files are written: their next use. Only a machine that was measured trains. */

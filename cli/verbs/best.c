@@ -215,37 +215,6 @@ static enum weft_status read_plan(struct choice *choice, struct weft_best_row *r
     return WEFT_OK;
 }
 
-/* Tells why a row has no plan: its least limit without pages over all variants, or times that the
- * profile lacks. `status` is the result of its planning. */
-static void judge_row(const struct choice *choice, struct weft_best_row *row,
-                      enum weft_status status)
-{
-    const struct weft_place place = place_row(choice, row);
-    struct weft_session session = {0};
-    struct weft_variant variants[WEFT_MOST_VARIANTS];
-    struct weft_error ignored = {0};
-    int64_t least = INT64_MAX;
-    int32_t n = 0;
-    row->mark = status == WEFT_E_INFEASIBLE ? WEFT_BEST_ABOVE : WEFT_BEST_NOT_ALLOWED;
-    if (weft_place_open(choice->cli, &place, &session, &ignored) == WEFT_OK)
-        n = weft_variants_list(session.config, variants);
-    if (status != WEFT_E_INFEASIBLE) {
-        for (int32_t v = 0; v < n; v++)
-            if (!weft_profile_has_times(choice->session.profile, session.config,
-                                        &variants[v].batch))
-                row->mark = WEFT_BEST_NO_TIMES;
-        n = 0;
-    }
-    if (n > 0 && weft_session_stage(&session, NULL, &ignored) != WEFT_OK) n = 0;
-    for (int32_t v = 0; v < n; v++) {
-        if (v > 0 && weft_session_stage_variant(&session, &variants[v], &ignored) != WEFT_OK) break;
-        const int64_t bytes = weft_least_limit(session.stages.problem, 0, NULL);
-        if (bytes >= 0 && bytes < least) least = bytes;
-    }
-    if (least != INT64_MAX) row->least_bytes = least;
-    weft_session_close(&session);
-}
-
 static int fill_arguments(void *context, int32_t index, struct weft_place *place, const char **argv)
 {
     const struct choice *choice = context;
@@ -278,7 +247,10 @@ static enum weft_status take_end(void *context, int32_t index, const struct weft
     } else {
         row->reason = weft_pool_string(&choice->pool, end->reason);
         if (row->reason == NULL) return weft_fail_memory(err, "a reason");
-        judge_row(choice, row, end->status);
+        row->mark = end->lacks == WEFT_LACK_MEMORY  ? WEFT_BEST_ABOVE
+                    : end->lacks == WEFT_LACK_TIMES ? WEFT_BEST_NO_TIMES
+                                                    : WEFT_BEST_NOT_ALLOWED;
+        row->least_bytes = end->needs_bytes;
     }
     tell_row(choice, row);
     return WEFT_OK;
@@ -410,32 +382,24 @@ const struct weft_command weft_command_best = {
     .summary = "the best of batch split, policy, recomputation and offloading",
     .details =
         "Plans every combination that a user would try by hand within the memory limit: one "
-        "policy\n"
-        "for all units, one level of recomputation for all layers, and offloading of nothing, of\n"
-        "state, of saved activations or of both. The last row is the joint plan, which decides "
-        "all\n"
-        "of these for each unit and layer. Each row has its best split of the batch, tokens/s,\n"
-        "memory of a rank and the gap to its bound. The batch is the config's, and each row "
-        "splits\n"
-        "it anew. It keeps the config's split if --set names one, if the config has several\n"
-        "micro-steps, or if the profile has no times of others. Rows by hand get a tenth of\n"
-        "plan.work_limit each, since they leave few choices. Plans are made on all cores (--jobs "
-        "N:\n"
-        "N processes). --json prints the same, with the reason of each row that has no plan.\n"
-        "Without a CONFIG, --hf config.json or --model NAME is the model, on --cluster NAME.\n"
-        "-o DIR writes the best plan with its config, and with --for fsdp2 its export. Rows are\n"
-        "kept in DIR.sweep until then, so that the same command goes on after a stop.\n"
-        "--clusters FILE,FILE plans a step of one batch on each cluster. Each has a \"price\", of "
-        "an\n"
-        "hour of all its ranks. Rows have the cost and the hours of a billion tokens, and a "
-        "cost\n"
-        "that no planned variant is below, by the bound of the plan.\n"
-        "If no row has a plan, a table has the changes with which one would, as in `weft plan`. "
-        "Exit 78\n"
+        "policy for all units, one level of recomputation for all layers, and offloading of "
+        "nothing, of state, of saved activations or of both. The last row is the joint plan, "
+        "which decides all of these for each unit and layer. Each row has its best split of the "
+        "batch, tokens/s, memory of a rank and the gap to its bound. The batch is the config's, "
+        "and each row splits it anew. It keeps the config's split if --set names one, if the "
+        "config has several micro-steps, or if the profile has no times of others. Rows by hand "
+        "get a tenth of plan.work_limit each, since they leave few choices. Plans are made on all "
+        "cores (--jobs N: N processes). --json prints the same, with the reason of each row that "
+        "has no plan. Without a CONFIG, --hf config.json or --model NAME is the model, on "
+        "--cluster NAME. -o DIR writes the best plan with its config, and with --for fsdp2 its "
+        "export. Rows are kept in DIR.sweep until then, so that the same command goes on after a "
+        "stop. --clusters FILE,FILE plans a step of one batch on each cluster. Each has a "
+        "\"price\", of an hour of all its ranks. Rows have the cost and the hours of a billion "
+        "tokens, and a cost that no planned variant is below, by the bound of the plan. If no row "
+        "has a plan, a table has the changes with which one would, as in `weft plan`. Exit 78 "
         "then.",
     .flags = "--set --model --cluster --clusters --hf --layers --ranks --seed --profile "
-             "--memory-limit --for "
-             "--work-limit --time-limit --gap --jobs",
+             "--memory-limit --for --work-limit --time-limit --gap --jobs",
     .least_operands = 0,
     .most_operands = 1,
     .run = run_best,

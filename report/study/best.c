@@ -70,25 +70,8 @@ const char *weft_best_mark_name(enum weft_best_mark mark)
     return names[mark];
 }
 
-enum {
-    POLICY,
-    RECOMPUTE,
-    OFFLOAD,
-    FITS,
-    STATE,
-    LEAST,
-    CHOICES,
-    MICRO_BATCH,
-    MICRO_STEPS,
-    REDUCE,
-    STEP,
-    TOKENS,
-    TOTAL,
-    BOUND,
-    GAP,
-    REASON,
-    N_COLUMNS
-};
+enum { POLICY, RECOMPUTE, OFFLOAD, FITS, STATE, LEAST, CHOICES, MICRO_BATCH, MICRO_STEPS, REDUCE };
+enum { STEP = REDUCE + 1, TOKENS, TOTAL, BOUND, GAP, REASON, N_COLUMNS };
 
 static const struct weft_column columns[N_COLUMNS] = {
     [POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, 0},
@@ -179,7 +162,7 @@ static void answer_nothing(const struct weft_best *best, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
-void weft_best_answer(const struct weft_best *best, struct weft_text *out)
+static void add_answer(const struct weft_best *best, struct weft_text *out)
 {
     const struct weft_best_row *joint = &best->rows[best->n_rows - 1];
     const struct weft_best_row *fastest = weft_best_fastest(best);
@@ -254,7 +237,7 @@ void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
     struct weft_text text;
     weft_text_init(&text);
     weft_answer_word(answer, "config", best->config);
-    weft_best_answer(best, &text);
+    add_answer(best, &text);
     weft_answer_say(answer, "answer", "%s", weft_text_chars(&text));
     add_facts(answer, best);
     struct weft_rows *rows = weft_answer_table(answer, "combinations", columns, N_COLUMNS);

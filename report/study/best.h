@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
 #include "plan/plan.h"
 #include "report/answer.h"
 
@@ -55,11 +54,8 @@ const struct weft_best_row *weft_best_fastest(const struct weft_best *best);
 /* "fits", "above the limit" ... */
 const char *weft_best_mark_name(enum weft_best_mark mark);
 
-/* One line: the fastest plan, its gain over the best by hand, and the bound. If no row fits, the
- * least limit of all rows. */
-void weft_best_answer(const struct weft_best *best, struct weft_text *out);
-
-/* The line, the table of all rows, and the verdict. */
+/* One line: the fastest plan, its gain over the best by hand, and the bound, or if no row fits, the
+ * least limit of all rows. Then the table of all rows, and the verdict. */
 void weft_best_report(const struct weft_best *best, struct weft_answer *answer);
 
 #endif

@@ -161,6 +161,16 @@ static void add_least(struct weft_text *text, const struct weft_digest *table, i
     weft_text_add(text, ".");
 }
 
+/* The least limit of the device with which a plan fits; 0 if none does. */
+static int64_t needs_bytes(const struct weft_digest *table, int64_t paged_bytes)
+{
+    const int64_t bytes = weft_problem_moves(table->problem)
+                              ? weft_least_limit(table->problem, 0, NULL)
+                              : table->least_bytes;
+    if (bytes < 0 || bytes == INT64_MAX) return 0;
+    return paged_bytes > bytes ? paged_bytes : bytes;
+}
+
 enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,
                                       const char *refusal, int64_t paged_bytes,
                                       struct weft_error *err)
@@ -185,9 +195,9 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
     }
     if (!moves) add_least(&text, table, paged_bytes);
     add_peak(&text, table);
-    enum weft_status status =
-        weft_fail(err, WEFT_E_INFEASIBLE, "%s",
-                  weft_text_ok(&text) ? weft_text_chars(&text) : "no plan fits the memory limit");
+    enum weft_status status = weft_fail_lacking(
+        err, WEFT_E_INFEASIBLE, WEFT_LACK_MEMORY, needs_bytes(table, paged_bytes), "%s",
+        weft_text_ok(&text) ? weft_text_chars(&text) : "no plan fits the memory limit");
     weft_text_finish(&text);
     return status;
 }

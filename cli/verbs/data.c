@@ -220,15 +220,11 @@ const struct weft_command weft_command_data = {
     .summary = "packs texts into a token file to train on, or tells of one",
     .details =
         "pack writes the tokens of all files to -o FILE. A file is a document; with --field NAME "
-        "it "
-        "has\n"
-        "JSON records, one a line, with a document in each. --tokenizer names a tokenizer.json of\n"
-        "Hugging Face with byte-pair encoding, as of GPT-2, Llama 3 or Qwen. Its token "
-        "<|endoftext|> or\n"
-        "<|end_of_text|> precedes each document. Without a tokenizer tokens are bytes, and a "
-        "document\n"
-        "ends with a line's end.\n"
-        "info counts the tokens of a file, and tells the vocabulary that they need.",
+        "it has JSON records, one a line, with a document in each. --tokenizer names a "
+        "tokenizer.json of Hugging Face with byte-pair encoding, as of GPT-2, Llama 3 or Qwen. "
+        "Its token <|endoftext|> or <|end_of_text|> precedes each document. Without a tokenizer "
+        "tokens are bytes, and a document ends with a line's end. info counts the tokens of a "
+        "file, and tells the vocabulary that they need.",
     .flags = "--tokenizer --field --nfc",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,

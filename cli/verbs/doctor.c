@@ -283,21 +283,20 @@ const struct weft_command weft_command_doctor = {
     .usage = "",
     .summary = "what this machine has; exit 1 when something is missing",
     .details =
-        "What to paste into a bug report: the program's version, commit, compiler and libraries;\n"
-        "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the\n"
+        "What to paste into a bug report: the program's version, commit, compiler and libraries; "
+        "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the "
         "variables around this process. Then looks for the solver, the matrix products, /proc, "
-        "shared\n"
-        "memory and the demo's text, and says what each missing one would cost. `bits` names the\n"
-        "products, the attention and the instructions that the bits of a run on this CPU depend\n"
-        "on; every manifest has them, and a replay compares them first. Last a GPU: what\n"
-        "of driver, toolkit and module is missing for one, or what there is. With --disk DIR the\n"
-        "file system there, direct input and output (O_DIRECT), alignment and free space. With\n"
-        "--profile FILE the slow links and slow hosts that `weft profile` found on several hosts.\n"
+        "shared memory and the demo's text, and says what each missing one would cost. `bits` "
+        "names the products, the attention and the instructions that the bits of a run on this "
+        "CPU depend on; every manifest has them, and a replay compares them first. Last a GPU: "
+        "what of driver, toolkit and module is missing for one, or what there is. With --disk DIR "
+        "the file system there, direct input and output (O_DIRECT), alignment and free space. "
+        "With --profile FILE the slow links and slow hosts that `weft profile` found on several "
+        "hosts.\n"
         "\n"
         "Under an MPI launcher (`mpirun -n 4 weft doctor`) rank 0 looks at its host, and all "
-        "ranks\n"
-        "compare version, commit, libraries, machine, clocks and the working directory. Each\n"
-        "difference is named with its ranks.",
+        "ranks compare version, commit, libraries, machine, clocks and the working directory. "
+        "Each difference is named with its ranks.",
     .flags = "--disk --profile",
     .serves_hosts = true,
     .run = run_doctor,

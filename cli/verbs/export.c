@@ -206,26 +206,22 @@ const struct weft_command weft_command_export = {
     .usage = "RUN|PLAN",
     .summary = "a run as a model of Hugging Face, or a plan in the terms of other runtimes",
     .details =
-        "--to hf makes the folder of -o from a run's latest checkpoint, or from\n"
+        "--to hf makes the folder of -o from a run's latest checkpoint, or from "
         "RUN/checkpoints/step-N: config.json, generation_config.json, model.safetensors, in "
-        "shards\n"
-        "with an index above --shard-size (5GB). A run that began with a model of Hugging Face\n"
-        "passes on its config.json and tokenizer, and the type of each tensor unless --dtype "
-        "gives\n"
-        "one; otherwise config.json is made from the model. docs/huggingface.md\n"
-        "The other targets are of a PLAN. fsdp2:\n"
-        "JSON (`weft schema export`) with a unit for each fully_shard call, its prefetch lists,\n"
-        "the place of its reduction, the collectives in order, and the PyTorch release of each\n"
-        "call. --snippet writes the same as Python that needs PyTorch alone. Exit 65 if FSDP2\n"
-        "cannot follow the plan; --force writes the nearest, and names each difference. A plan\n"
-        "that was not made --for fsdp2 needs --config, and is refused with exit 78 if FSDP2 needs\n"
-        "more than its limit. docs/pytorch.md applies it.\n"
-        "megatron-fsdp and deepspeed are written from documentation and were not run. The first\n"
-        "has placements and prefetch budgets by unit, the second the best setting of DeepSpeed's\n"
-        "rule within the plan's limit, with its distance from the plan's bound.",
+        "shards with an index above --shard-size (5GB). A run that began with a model of Hugging "
+        "Face passes on its config.json and tokenizer, and the type of each tensor unless --dtype "
+        "gives one; otherwise config.json is made from the model. docs/huggingface.md The other "
+        "targets are of a PLAN. fsdp2: JSON (`weft schema export`) with a unit for each "
+        "fully_shard call, its prefetch lists, the place of its reduction, the collectives in "
+        "order, and the PyTorch release of each call. --snippet writes the same as Python that "
+        "needs PyTorch alone. Exit 65 if FSDP2 cannot follow the plan; --force writes the "
+        "nearest, and names each difference. A plan that was not made --for fsdp2 needs --config, "
+        "and is refused with exit 78 if FSDP2 needs more than its limit. docs/pytorch.md applies "
+        "it. megatron-fsdp and deepspeed are written from documentation and were not run. The "
+        "first has placements and prefetch budgets by unit, the second the best setting of "
+        "DeepSpeed's rule within the plan's limit, with its distance from the plan's bound.",
     .flags = "--to --dtype --shard-size --snippet --force --config --set --model --cluster "
-             "--layers --ranks --seed --profile "
-             "--memory-limit",
+             "--layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_export,

@@ -316,24 +316,17 @@ const struct weft_command weft_command_generate = {
     .summary = "continues a text with a trained model",
     .details =
         "RUN is the directory of a run, whose latest checkpoint is taken, or "
-        "RUN/checkpoints/step-N.\n"
-        "Samples N tokens (256), each from the model's probabilities at temperature T (1; 0: "
-        "always\n"
-        "the likeliest) among the K likeliest (0: all). The same checkpoint, prompt, flags and "
-        "--seed\n"
-        "give the same tokens. A model that was trained on a text writes text; one that was "
-        "trained\n"
-        "on a token file takes and writes numbers of tokens, or text with --tokenizer FILE.\n"
-        "Another config: --config CONFIG.\n"
-        "Control characters and bytes that are no UTF-8 are written as \\u001b and \\xff; --raw "
-        "and\n"
-        "-o FILE give the bytes.\n"
-        "Keys and values of earlier tokens are kept while the text is no longer than "
-        "train.seq_len;\n"
-        "--no-cache computes every token from all before it, for comparison.\n"
-        "--logits FILE.npy writes an array of NumPy, f32 [tokens, vocab], for prompt and new "
-        "tokens, at\n"
-        "most the last train.seq_len. Row i has the logits of the token after token i.",
+        "RUN/checkpoints/step-N. Samples N tokens (256), each from the model's probabilities at "
+        "temperature T (1; 0: always the likeliest) among the K likeliest (0: all). The same "
+        "checkpoint, prompt, flags and --seed give the same tokens. A model that was trained on a "
+        "text writes text; one that was trained on a token file takes and writes numbers of "
+        "tokens, or text with --tokenizer FILE. Another config: --config CONFIG. Control "
+        "characters and bytes that are no UTF-8 are written as \\u001b and \\xff; --raw and -o "
+        "FILE give the bytes. Keys and values of earlier tokens are kept while the text is no "
+        "longer than train.seq_len; --no-cache computes every token from all before it, for "
+        "comparison. --logits FILE.npy writes an array of NumPy, f32 [tokens, vocab], for prompt "
+        "and new tokens, at most the last train.seq_len. Row i has the logits of the token after "
+        "token i.",
     .flags = "--prompt --tokens --tokenizer --nfc --temperature --top-k --raw --no-cache --logits "
              "--seed --config --set --layers",
     .least_operands = 1,

@@ -59,13 +59,10 @@ const struct weft_command weft_command_launch = {
     .summary = "starts local ranks of a program that uses libweft",
     .details =
         "Starts PROGRAM N times (-n N), each as a rank that finds the others (weft_open in "
-        "weft.h), and\n"
-        "waits for all. Everything after PROGRAM is its own. Ranks read nothing from standard\n"
-        "input. The exit code is that of the rank that failed first, which is named; the others\n"
-        "are ended then. SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP go to all ranks, "
-        "each "
-        "once.\n"
-        "Ctrl-C twice, or the first signal again after 10 s, kills.",
+        "weft.h), and waits for all. Everything after PROGRAM is its own. Ranks read nothing from "
+        "standard input. The exit code is that of the rank that failed first, which is named; the "
+        "others are ended then. SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP go to all "
+        "ranks, each once. Ctrl-C twice, or the first signal again after 10 s, kills.",
     .flags = "--ranks",
     .starts_ranks = true,
     .least_operands = 1,

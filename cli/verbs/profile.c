@@ -223,23 +223,22 @@ const struct weft_command weft_command_profile = {
     .usage = "CONFIG",
     .summary = "measures layers, collectives and base memory on this machine",
     .details =
-        "Starts the ranks of the config here and measures on all of them at once, so that\n"
-        "what they share is in the figures. Layers get times of all levels of recomputation, and\n"
-        "of other micro-batches of the same batch if that takes less than half a minute. Name the\n"
+        "Starts the ranks of the config here and measures on all of them at once, so that what "
+        "they share is in the figures. Layers get times of all levels of recomputation, and of "
+        "other micro-batches of the same batch if that takes less than half a minute. Name the "
         "file in cluster.profile to plan with it.\n"
         "\n"
-        "Layer times include the cost of communication at the same time. With --contention they\n"
-        "do not: the same steps run twice, overlapped and in turns, and the profile gets\n"
-        "the speed at which compute and communication go on while both run.\n"
+        "Layer times include the cost of communication at the same time. With --contention they "
+        "do not: the same steps run twice, overlapped and in turns, and the profile gets the "
+        "speed at which compute and communication go on while both run.\n"
         "\n"
-        "Where the config may keep something in the host's memory or on a disk (cluster.host,\n"
-        "cluster.disk, plan.offload), copies, updates there, reads and writes are measured too:\n"
+        "Where the config may keep something in the host's memory or on a disk (cluster.host, "
+        "cluster.disk, plan.offload), copies, updates there, reads and writes are measured too: "
         "alone and both ways at once, and which blocks and how many at once keep a disk busy.\n"
         "\n"
         "Under an MPI launcher the ranks of all hosts measure. Every pair of hosts is timed too, "
-        "and\n"
-        "slow links and slow hosts are named. With several nodes of several ranks, collectives of\n"
-        "single levels are timed for hsdp (docs/hosts.md).",
+        "and slow links and slow hosts are named. With several nodes of several ranks, "
+        "collectives of single levels are timed for hsdp (docs/hosts.md).",
     .flags = "--contention --set --model --cluster --layers --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,

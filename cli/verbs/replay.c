@@ -202,27 +202,22 @@ const struct weft_command weft_command_replay = {
     .usage = "RUN",
     .summary = "repeats steps of a run and compares their bits",
     .details =
-        "Begins with the run's last kept checkpoint before the steps, or with its first\n"
-        "parameters, and runs the steps again: with any number of ranks that keeps the order of\n"
-        "sums, any plan and any limit. Loss, norm, clipping, learning rate and loss scale of each\n"
-        "step must be the recorded ones, and so must hashes of the parameters, in the metrics\n"
-        "(train.fingerprint.every) and in a checkpoint of the last step. It names the first step\n"
-        "that differs (exit 79), with the rank whose gradient differs before the sum over ranks,\n"
-        "or says that all are equal. It writes no file.\n"
-        "With --groups one rank repeats the steps, and prints loss and gradient norm of each "
-        "group\n"
-        "of micro-batches, as if it were a step of its own, with its samples: the group of a "
-        "spike\n"
-        "in a run of many ranks has a name.\n"
-        "With --dump layer:NAME one rank writes .npy files of f32 into a folder: values that the\n"
-        "layer's forward leaves, each group's gradients, and updates. Use few steps: it holds a\n"
-        "step's tensors in memory before it writes them.\n"
-        "With the run's ranks and no other flags it runs the run's own plan. Otherwise a rule\n"
-        "plans at once (fsdp2), or the named planner.\n"
-        "Other data than the run's, or a machine that computes other bits, are refused.",
+        "Begins with the run's last kept checkpoint before the steps, or with its first "
+        "parameters, and runs the steps again: with any number of ranks that keeps the order of "
+        "sums, any plan and any limit. Loss, norm, clipping, learning rate and loss scale of each "
+        "step must be the recorded ones, and so must hashes of the parameters, in the metrics "
+        "(train.fingerprint.every) and in a checkpoint of the last step. It names the first step "
+        "that differs (exit 79), with the rank whose gradient differs before the sum over ranks, "
+        "or says that all are equal. It writes no file. With --groups one rank repeats the steps, "
+        "and prints loss and gradient norm of each group of micro-batches, as if it were a step "
+        "of its own, with its samples: the group of a spike in a run of many ranks has a name. "
+        "With --dump layer:NAME one rank writes .npy files of f32 into a folder: values that the "
+        "layer's forward leaves, each group's gradients, and updates. Use few steps: it holds a "
+        "step's tensors in memory before it writes them. With the run's ranks and no other flags "
+        "it runs the run's own plan. Otherwise a rule plans at once (fsdp2), or the named "
+        "planner. Other data than the run's, or a machine that computes other bits, are refused.",
     .flags = "--steps --groups --dump --into --set --layers --ranks --memory-limit --planner "
-             "--work-limit --profile "
-             "--plan --poison",
+             "--work-limit --profile --plan --poison",
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,

@@ -515,38 +515,32 @@ const struct weft_command weft_command_train = {
     .usage = "[CONFIG]",
     .summary = "runs the plan on local ranks",
     .details =
-        "Plans (or takes --plan, refusing one that was made for something else), starts the ranks\n"
-        "and trains: a line a step, and in the run directory the resolved config, profile, plan,\n"
-        "metrics.jsonl, result.json and the checkpoints of train.checkpoint. A directory that has\n"
-        "such files and no mark of a run (weft-run) is refused, as is one with a run that has\n"
-        "trained, unless --resume is given.\n"
-        "--resume goes on with the latest checkpoint of --run DIR (--resume=if-any begins anew if\n"
-        "there is none, --resume=RUN/checkpoints/step-N begins with that one), with any number of\n"
-        "ranks and any plan; a damaged one is refused, and a run that has ended is left as it is.\n"
-        "Without a CONFIG it is DIR's own, with its profile and plan; flags override it, each\n"
-        "change is told, and another plan is made where that one does not fit any more.\n"
-        "--from begins a run with the parameters of another one's checkpoint, and with nothing\n"
-        "else of it: step 0, moments of 0, the data's beginning. Frozen layers, optimizer,\n"
-        "precision and ranks may differ; names and shapes of all tensors may not. With\n"
-        "--resume=if-any it counts until the run has a checkpoint.\n"
-        "A rank that dies ends the job within 2 s with exit 69. With --elastic MIN:MAX the run\n"
-        "starts again from its last checkpoint: with as many ranks, and with fewer only if that\n"
-        "fails before it has saved a step. The groups of a step keep its bits (train.group).\n"
+        "Plans (or takes --plan, refusing one that was made for something else), starts the ranks "
+        "and trains: a line a step, and in the run directory the resolved config, profile, plan, "
+        "metrics.jsonl, result.json and the checkpoints of train.checkpoint. A directory that has "
+        "such files and no mark of a run (weft-run) is refused, as is one with a run that has "
+        "trained, unless --resume is given. --resume goes on with the latest checkpoint of --run "
+        "DIR (--resume=if-any begins anew if there is none, --resume=RUN/checkpoints/step-N "
+        "begins with that one), with any number of ranks and any plan; a damaged one is refused, "
+        "and a run that has ended is left as it is. Without a CONFIG it is DIR's own, with its "
+        "profile and plan; flags override it, each change is told, and another plan is made where "
+        "that one does not fit any more. --from begins a run with the parameters of another one's "
+        "checkpoint, and with nothing else of it: step 0, moments of 0, the data's beginning. "
+        "Frozen layers, optimizer, precision and ranks may differ; names and shapes of all "
+        "tensors may not. With --resume=if-any it counts until the run has a checkpoint. A rank "
+        "that dies ends the job within 2 s with exit 69. With --elastic MIN:MAX the run starts "
+        "again from its last checkpoint: with as many ranks, and with fewer only if that fails "
+        "before it has saved a step. The groups of a step keep its bits (train.group). "
         "train.checkpoint.host: K keeps checkpoints in host memory too, so at most K steps are "
-        "lost.\n"
-        "SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP, to the launcher or to ranks, stop "
-        "it\n"
-        "after the step with a checkpoint and exit 75. Further signals are the same request; "
-        "Ctrl-C\n"
-        "twice, or the first signal again after 10 s, ends it at once and tells which steps are "
-        "lost.\n"
-        "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
-        "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
-    .flags =
-        "--set --model --cluster --layers --ranks --seed --memory-limit --planner --work-limit "
-        "--time-limit --gap "
-        "--profile --plan --run "
-        "--resume --from --elastic --clock --poison --trace",
+        "lost. SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP, to the launcher or to "
+        "ranks, stop it after the step with a checkpoint and exit 75. Further signals are the "
+        "same request; Ctrl-C twice, or the first signal again after 10 s, ends it at once and "
+        "tells which steps are lost. --clock virtual runs the same program with predicted "
+        "durations, --poison fills memory that the plan says is dead, --trace FILE writes rank "
+        "0's last step as a Chrome trace.",
+    .flags = "--set --model --cluster --layers --ranks --seed --memory-limit --planner "
+             "--work-limit --time-limit --gap --profile --plan --run --resume --from --elastic "
+             "--clock --poison --trace",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

@@ -35,8 +35,14 @@ static enum weft_status run_fsdp2(const struct weft_cli *cli, const struct weft_
     return WEFT_OK;
 }
 
+/* The answer of an export, or with --snippet a text. */
+struct document {
+    struct weft_answer answer;
+    struct weft_text snippet;
+};
+
 static enum weft_status write_fsdp2(const struct weft_cli *cli, const struct weft_plan *plan,
-                                    struct weft_text *out, struct weft_error *err)
+                                    struct document *out, struct weft_error *err)
 {
     struct weft_fsdp2 *fsdp2 = NULL;
     enum weft_status status = WEFT_OK;
@@ -50,7 +56,10 @@ static enum weft_status write_fsdp2(const struct weft_cli *cli, const struct wef
     if (status == WEFT_OK) status = run_fsdp2(cli, fsdp2, &run, err);
     if (status == WEFT_OK) {
         fsdp2->run = run.plan;
-        (cli->snippet ? weft_fsdp2_snippet : weft_fsdp2_write)(fsdp2, out);
+        if (cli->snippet)
+            weft_fsdp2_snippet(fsdp2, &out->snippet);
+        else
+            weft_fsdp2_put(fsdp2, &out->answer);
     }
     weft_run_as_finish(&run);
     weft_fsdp2_destroy(fsdp2);
@@ -58,12 +67,12 @@ static enum weft_status write_fsdp2(const struct weft_cli *cli, const struct wef
 }
 
 static enum weft_status write_megatron(const struct weft_cli *cli, const struct weft_plan *plan,
-                                       struct weft_text *out, struct weft_error *err)
+                                       struct document *out, struct weft_error *err)
 {
     struct weft_fsdp2 *units = NULL;
     WEFT_TRY(refuse_snippet(cli, err));
     WEFT_TRY(weft_fsdp2_create(plan, cli->operands[0], &units, err));
-    weft_megatron_write(units, out);
+    weft_megatron_put(units, &out->answer);
     weft_fsdp2_destroy(units);
     return WEFT_OK;
 }
@@ -117,7 +126,7 @@ static enum weft_status find_in_config(const struct weft_cli *cli,
 }
 
 static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct weft_plan *plan,
-                                        struct weft_text *out, struct weft_error *err)
+                                        struct document *out, struct weft_error *err)
 {
     struct deepspeed found = {0};
     struct weft_session session = {0};
@@ -132,7 +141,7 @@ static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct
                       found.why.text[0] != '\0' ? found.why.text : "all exceed the plan's limit",
                       cli->config ? "" : ". A --config gives the policies that it lacks");
     if (status == WEFT_OK)
-        weft_deepspeed_export_write(
+        weft_deepspeed_put(
             plan,
             &(struct weft_deepspeed_export){.found = found.best,
                                             .setting = found.setting->name,
@@ -141,17 +150,17 @@ static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct
                                             .reuse_elements = found.setting->values[2],
                                             .persistent_elements = WEFT_DEEPSPEED_PERSISTENT,
                                             .bucket_elements = WEFT_DEEPSPEED_BUCKET},
-            out);
+            &out->answer);
     weft_plan_destroy(found.best);
     weft_session_close(&session);
     return status;
 }
 
-/* Targets by name: of a plan, which is written as a text, or of a run. */
+/* Targets by name: of a plan, which is written as a document, or of a run. */
 static const struct export_target {
     const char *name;
     enum weft_status (*write)(const struct weft_cli *cli, const struct weft_plan *plan,
-                              struct weft_text *out, struct weft_error *err);
+                              struct document *out, struct weft_error *err);
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);
 } export_targets[] = {{"fsdp2", write_fsdp2, NULL},
                       {"megatron-fsdp", write_megatron, NULL},
@@ -177,7 +186,9 @@ static enum weft_status export_plan(const struct weft_cli *cli, const struct exp
     char *bytes = NULL;
     size_t length = 0;
     struct weft_plan *plan = NULL;
-    struct weft_text out;
+    struct document out = {0};
+    struct weft_cli as_json = *cli;
+    as_json.json = true;
     if (cli->dtype != NULL || cli->shard_size != NULL)
         return weft_fail(err, WEFT_E_USAGE, "%s: only --to hf has it",
                          cli->dtype != NULL ? "--dtype" : "--shard-size");
@@ -185,11 +196,13 @@ static enum weft_status export_plan(const struct weft_cli *cli, const struct exp
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
-    weft_text_init(&out);
+    weft_text_init(&out.snippet);
     if (status == WEFT_OK) status = target->write(cli, plan, &out, err);
     if (status == WEFT_OK)
-        status = (cli->snippet ? weft_cli_emit_text : weft_cli_emit)(cli, &out, err);
-    weft_text_finish(&out);
+        status = cli->snippet ? weft_cli_emit_text(cli, &out.snippet, err)
+                              : weft_cli_emit_answer(&as_json, &out.answer, err);
+    weft_text_finish(&out.snippet);
+    weft_answer_finish(&out.answer);
     weft_plan_destroy(plan);
     return status;
 }

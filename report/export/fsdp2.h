@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "plan/plan.h"
+#include "report/answer.h"
 
 /* Units that a hook gathers, in order of launch. */
 struct weft_fsdp2_list {
@@ -91,14 +92,15 @@ bool weft_fsdp2_recomputes(const struct weft_fsdp2 *fsdp2);
 bool weft_fsdp2_finishes(const struct weft_fsdp2 *fsdp2);
 
 extern const struct weft_key_table weft_fsdp2_keys;
-/* JSON document, `format` "weft-export". */
-void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out);
-
-/* Members "modules" of a unit, "order" and "not_expressed" of an open object. */
-void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
-                              struct weft_json_writer *writer);
-void weft_fsdp2_write_order(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer);
-void weft_fsdp2_write_sentences(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer);
+/* Puts a document of `format` "weft-export" into an answer: its head, all of it, and the members
+ * "modules" of a unit, "order" and "not_expressed". `tested` NULL: it has none. */
+void weft_export_put_head(const struct weft_plan *plan, const char *target, const char *tested,
+                          struct weft_answer *out);
+void weft_fsdp2_put(const struct weft_fsdp2 *fsdp2, struct weft_answer *out);
+void weft_fsdp2_put_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                            struct weft_answer *out);
+void weft_fsdp2_put_order(const struct weft_fsdp2 *fsdp2, struct weft_answer *out);
+void weft_fsdp2_put_sentences(const struct weft_fsdp2 *fsdp2, struct weft_answer *out);
 
 /* The same as Python, fewer than 80 lines, that needs PyTorch alone. */
 void weft_fsdp2_snippet(const struct weft_fsdp2 *fsdp2, struct weft_text *out);

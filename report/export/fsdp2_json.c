@@ -105,123 +105,128 @@ const struct weft_key_table weft_fsdp2_keys = WEFT_KEY_TABLE(
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "not_expressed", NULL,
                      "a sentence for each difference from the plan"));
 
-static void write_predicted(const struct weft_plan *plan, struct weft_json_writer *writer)
+void weft_export_put_head(const struct weft_plan *plan, const char *target, const char *tested,
+                          struct weft_answer *out)
 {
-    const struct weft_prediction *said = &plan->prediction;
-    weft_json_key(writer, "predicted");
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "step_ns", said->step_ns);
-    weft_json_put_integer(writer, "peak_bytes", said->peak_bytes);
-    weft_json_put_string(writer, "peak_slot", plan->problem->slot_names[said->peak_slot]);
-    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
-    weft_json_put_number(writer, "gap", weft_plan_gap(plan));
-    weft_json_key(writer, "default_step_ns");
-    weft_json_add_null(writer);
-    weft_json_end_object(writer);
+    char hash[WEFT_HASH_TEXT_BYTES];
+    weft_answer_word(out, "format", "weft-export");
+    weft_answer_integer(out, "version", FORMAT_VERSION);
+    weft_answer_word(out, "weft", WEFT_VERSION);
+    weft_answer_word(out, "target", target);
+    if (tested != NULL) weft_answer_word(out, "tested", tested);
+    weft_answer_word(out, "plan", weft_hash_show(weft_plan_hash(plan), hash));
+    weft_answer_integer(out, "ranks", plan->problem->ranks);
 }
 
-static void write_run(const struct weft_plan *run, struct weft_json_writer *writer)
+/* The figures that a plan and its run have. */
+static void put_figures(const struct weft_plan *plan, struct weft_answer *out)
 {
-    weft_json_key(writer, "as_run");
-    if (!run) {
-        weft_json_add_null(writer);
+    weft_answer_integer(out, "step_ns", plan->prediction.step_ns);
+    weft_answer_integer(out, "peak_bytes", plan->prediction.peak_bytes);
+    weft_answer_word(out, "peak_slot", plan->problem->slot_names[plan->prediction.peak_slot]);
+}
+
+static void put_predicted(const struct weft_plan *plan, struct weft_answer *out)
+{
+    weft_answer_open(out, "predicted");
+    put_figures(plan, out);
+    weft_answer_integer(out, "bound_ns", plan->bound_ns);
+    weft_answer_real(out, "gap", weft_plan_gap(plan));
+    weft_answer_word(out, "default_step_ns", NULL);
+    weft_answer_close(out);
+}
+
+static void put_run(const struct weft_plan *run, struct weft_answer *out)
+{
+    if (run == NULL) {
+        weft_answer_word(out, "as_run", NULL);
         return;
     }
-    const struct weft_prediction *said = &run->prediction;
     const int64_t limit_bytes = run->problem->tiers[0].limit_bytes;
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "step_ns", said->step_ns);
-    weft_json_put_integer(writer, "peak_bytes", said->peak_bytes);
-    weft_json_put_string(writer, "peak_slot", run->problem->slot_names[said->peak_slot]);
-    weft_json_key(writer, "limit_bytes");
+    weft_answer_open(out, "as_run");
+    put_figures(run, out);
     if (limit_bytes < INT64_MAX)
-        weft_json_add_integer(writer, limit_bytes);
+        weft_answer_integer(out, "limit_bytes", limit_bytes);
     else
-        weft_json_add_null(writer);
-    weft_json_put_bool(writer, "fits", said->peak_bytes <= limit_bytes);
-    weft_json_end_object(writer);
+        weft_answer_word(out, "limit_bytes", NULL);
+    weft_answer_bool(out, "fits", run->prediction.peak_bytes <= limit_bytes);
+    weft_answer_close(out);
 }
 
-static void write_list(const struct weft_fsdp2 *fsdp2, const char *key,
-                       const struct weft_fsdp2_list *list, const char *alone,
-                       struct weft_json_writer *writer)
+static void put_list(const struct weft_fsdp2 *fsdp2, const char *key,
+                     const struct weft_fsdp2_list *list, const char *alone, struct weft_answer *out)
 {
-    weft_json_key(writer, key);
-    weft_json_begin_array(writer);
-    weft_json_flat(writer);
+    weft_answer_open_list(out, key);
+    weft_answer_flat(out);
     for (int32_t i = 0; i < list->n; i++)
-        weft_json_add_string(writer, fsdp2->units[list->units[i]].name);
-    if (list->n == 0 && alone) weft_json_add_string(writer, alone);
-    weft_json_end_array(writer);
+        weft_answer_word(out, NULL, fsdp2->units[list->units[i]].name);
+    if (list->n == 0 && alone) weft_answer_word(out, NULL, alone);
+    weft_answer_close_list(out);
 }
 
-static void write_names(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
-                        const char *key, bool checkpoints, struct weft_json_writer *writer)
+static void put_names(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                      const char *key, bool checkpoints, struct weft_answer *out)
 {
     struct weft_fsdp2_module module = {.checkpoints = checkpoints};
-    weft_json_key(writer, key);
-    weft_json_begin_array(writer);
-    weft_json_flat(writer);
+    weft_answer_open_list(out, key);
+    weft_answer_flat(out);
     while (weft_fsdp2_next_module(fsdp2, unit, &module)) {
         struct weft_text name;
         weft_text_init(&name);
         weft_text_append(&name, module.name, module.length);
-        weft_json_add_string(writer, weft_text_chars(&name));
+        weft_answer_word(out, NULL, weft_text_chars(&name));
         weft_text_finish(&name);
     }
-    weft_json_end_array(writer);
+    weft_answer_close_list(out);
 }
 
-void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
-                              struct weft_json_writer *writer)
+void weft_fsdp2_put_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                            struct weft_answer *out)
 {
-    write_names(fsdp2, unit, "modules", false, writer);
+    put_names(fsdp2, unit, "modules", false, out);
 }
 
-static void write_unit(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
-                       struct weft_json_writer *writer)
+static void put_unit(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                     struct weft_answer *out)
 {
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "name", unit->name);
-    weft_fsdp2_write_modules(fsdp2, unit, writer);
-    weft_json_put_string(writer, "policy", weft_policy_name(unit->policy));
-    weft_json_put_bool(writer, "reshard_after_forward", unit->reshards);
-    weft_json_put_bool(writer, "unshard_in_backward", unit->unshards);
-    weft_json_put_bool(writer, "replicate", unit->policy == WEFT_POLICY_DP);
-    write_names(fsdp2, unit, "checkpoint", true, writer);
-    write_list(fsdp2, "forward", &unit->forward, NULL, writer);
-    write_list(fsdp2, "backward", &unit->backward, unit->name, writer);
-    weft_json_put_string(writer, "finalize", finalize_names[unit->ends_late]);
-    weft_json_end_object(writer);
+    weft_answer_open(out, NULL);
+    weft_answer_word(out, "name", unit->name);
+    weft_fsdp2_put_modules(fsdp2, unit, out);
+    weft_answer_word(out, "policy", weft_policy_name(unit->policy));
+    weft_answer_bool(out, "reshard_after_forward", unit->reshards);
+    weft_answer_bool(out, "unshard_in_backward", unit->unshards);
+    weft_answer_bool(out, "replicate", unit->policy == WEFT_POLICY_DP);
+    put_names(fsdp2, unit, "checkpoint", true, out);
+    put_list(fsdp2, "forward", &unit->forward, NULL, out);
+    put_list(fsdp2, "backward", &unit->backward, unit->name, out);
+    weft_answer_word(out, "finalize", finalize_names[unit->ends_late]);
+    weft_answer_close(out);
 }
 
-static void write_units(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+static void put_units(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
 {
     const struct weft_fsdp2_list none = {0};
-    weft_json_key(writer, "root");
-    weft_json_begin_object(writer);
-    weft_json_put_bool(writer, "reshard_after_forward", false);
-    write_list(fsdp2, "forward", &fsdp2->root_forward, NULL, writer);
-    write_list(fsdp2, "backward", &none, "", writer);
-    weft_json_end_object(writer);
-    weft_json_key(writer, "units");
-    weft_json_begin_array(writer);
+    weft_answer_open(out, "root");
+    weft_answer_bool(out, "reshard_after_forward", false);
+    put_list(fsdp2, "forward", &fsdp2->root_forward, NULL, out);
+    put_list(fsdp2, "backward", &none, "", out);
+    weft_answer_close(out);
+    weft_answer_open_list(out, "units");
     for (int32_t u = 0; u < fsdp2->n_units; u++)
-        write_unit(fsdp2, &fsdp2->units[u], writer);
-    weft_json_end_array(writer);
+        put_unit(fsdp2, &fsdp2->units[u], out);
+    weft_answer_close_list(out);
 }
 
-void weft_fsdp2_write_order(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+void weft_fsdp2_put_order(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
 {
-    weft_json_key(writer, "order");
-    weft_json_begin_array(writer);
+    weft_answer_open_list(out, "order");
     for (int32_t e = 0; e < fsdp2->n_events; e++) {
         char text[EVENT_BYTES];
         snprintf(text, sizeof text, "%s %s", fsdp2->events[e].gathers ? "gather" : "reduce",
                  fsdp2->units[fsdp2->events[e].unit].name);
-        weft_json_add_string(writer, text);
+        weft_answer_word(out, NULL, text);
     }
-    weft_json_end_array(writer);
+    weft_answer_close_list(out);
 }
 
 static bool is_needed(const struct weft_fsdp2 *fsdp2, int call)
@@ -236,57 +241,43 @@ static bool is_needed(const struct weft_fsdp2 *fsdp2, int call)
     return false;
 }
 
-static void write_requires(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+static void put_requires(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
 {
-    weft_json_key(writer, "requires");
-    weft_json_begin_array(writer);
+    weft_answer_open_list(out, "requires");
     for (int c = 0; c < (int)(sizeof fsdp2_calls / sizeof *fsdp2_calls); c++) {
         if (!is_needed(fsdp2, c)) continue;
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_string(writer, "call", fsdp2_calls[c].call);
-        weft_json_put_string(writer, "torch", fsdp2_calls[c].torch);
-        weft_json_end_object(writer);
+        weft_answer_open(out, NULL);
+        weft_answer_flat(out);
+        weft_answer_word(out, "call", fsdp2_calls[c].call);
+        weft_answer_word(out, "torch", fsdp2_calls[c].torch);
+        weft_answer_close(out);
     }
-    weft_json_end_array(writer);
+    weft_answer_close_list(out);
 }
 
-void weft_fsdp2_write_sentences(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+void weft_fsdp2_put_sentences(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
 {
-    weft_json_key(writer, "not_expressed");
-    weft_json_begin_array(writer);
+    weft_answer_open_list(out, "not_expressed");
     for (int32_t i = 0; i < fsdp2->n_sentences; i++)
-        weft_json_add_string(writer, fsdp2->sentences[i]);
-    weft_json_end_array(writer);
+        weft_answer_word(out, NULL, fsdp2->sentences[i]);
+    weft_answer_close_list(out);
 }
 
-void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
+void weft_fsdp2_put(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
 {
-    char hash[WEFT_HASH_TEXT_BYTES];
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "format", "weft-export");
-    weft_json_put_integer(&writer, "version", FORMAT_VERSION);
-    weft_json_put_string(&writer, "weft", WEFT_VERSION);
-    weft_json_put_string(&writer, "target", "fsdp2");
-    weft_json_put_string(&writer, "plan", weft_hash_show(weft_plan_hash(fsdp2->plan), hash));
-    weft_json_put_integer(&writer, "ranks", fsdp2->plan->problem->ranks);
-    weft_json_put_integer(&writer, "micro_steps", fsdp2->plan->problem->period.n_micro);
-    weft_json_put_integer(&writer, "reduce_every", fsdp2->plan->problem->period.group);
-    write_predicted(fsdp2->plan, &writer);
-    write_run(fsdp2->run, &writer);
-    weft_json_put_string(&writer, "param_dtype",
-                         fsdp2->parameter_bytes == 4 ? dtype_names[0] : NULL);
-    weft_json_put_string(&writer, "reduce_dtype",
-                         fsdp2->gradient_bytes == 4 ? dtype_names[0] : NULL);
-    weft_json_put_integer(&writer, "gradient_divide_factor", fsdp2->plan->problem->ranks);
-    weft_json_put_bool(&writer, "force_sum_reduction", false);
-    weft_json_put_integer(&writer, "max_reduce_scatter_inputs", fsdp2->most_inputs);
-    write_units(fsdp2, &writer);
-    weft_fsdp2_write_order(fsdp2, &writer);
-    write_requires(fsdp2, &writer);
-    weft_fsdp2_write_sentences(fsdp2, &writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    const char *float32 = dtype_names[0];
+    weft_export_put_head(fsdp2->plan, "fsdp2", NULL, out);
+    weft_answer_integer(out, "micro_steps", fsdp2->plan->problem->period.n_micro);
+    weft_answer_integer(out, "reduce_every", fsdp2->plan->problem->period.group);
+    put_predicted(fsdp2->plan, out);
+    put_run(fsdp2->run, out);
+    weft_answer_word(out, "param_dtype", fsdp2->parameter_bytes == 4 ? float32 : NULL);
+    weft_answer_word(out, "reduce_dtype", fsdp2->gradient_bytes == 4 ? float32 : NULL);
+    weft_answer_integer(out, "gradient_divide_factor", fsdp2->plan->problem->ranks);
+    weft_answer_bool(out, "force_sum_reduction", false);
+    weft_answer_integer(out, "max_reduce_scatter_inputs", fsdp2->most_inputs);
+    put_units(fsdp2, out);
+    weft_fsdp2_put_order(fsdp2, out);
+    put_requires(fsdp2, out);
+    weft_fsdp2_put_sentences(fsdp2, out);
 }

@@ -55,52 +55,36 @@ const struct weft_key_table weft_megatron_keys =
                    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "not_expressed", NULL,
                                     "a sentence for each difference from the plan"));
 
-static void write_head(const struct weft_plan *plan, const struct weft_plan *found,
-                       const char *target, struct weft_json_writer *writer)
+/* The figures of the plan that was found for a target. A bound holds for its own problem alone. */
+static void put_predicted(const struct weft_plan *plan, const struct weft_plan *found,
+                          struct weft_answer *out)
 {
-    char hash[WEFT_HASH_TEXT_BYTES];
     const int64_t step_ns = found->prediction.step_ns;
-    /* A bound holds for its own problem alone. */
     const int64_t bound_ns = found->problem == plan->problem ? plan->bound_ns : 0;
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "format", "weft-export");
-    weft_json_put_integer(writer, "version", FORMAT_VERSION);
-    weft_json_put_string(writer, "weft", WEFT_VERSION);
-    weft_json_put_string(writer, "target", target);
-    weft_json_put_string(writer, "tested", untested);
-    weft_json_put_string(writer, "plan", weft_hash_show(weft_plan_hash(plan), hash));
-    weft_json_put_integer(writer, "ranks", plan->problem->ranks);
-    weft_json_key(writer, "predicted");
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "step_ns", step_ns);
-    weft_json_put_integer(writer, "peak_bytes", found->prediction.peak_bytes);
-    weft_json_put_integer(writer, "bound_ns", bound_ns);
-    weft_json_put_number(writer, "gap",
-                         bound_ns > 0 ? (double)(step_ns - bound_ns) / (double)bound_ns : 0);
-    weft_json_end_object(writer);
+    weft_answer_open(out, "predicted");
+    weft_answer_integer(out, "step_ns", step_ns);
+    weft_answer_integer(out, "peak_bytes", found->prediction.peak_bytes);
+    weft_answer_integer(out, "bound_ns", bound_ns);
+    weft_answer_real(out, "gap",
+                     bound_ns > 0 ? (double)(step_ns - bound_ns) / (double)bound_ns : 0);
+    weft_answer_close(out);
 }
 
-void weft_deepspeed_export_write(const struct weft_plan *plan,
-                                 const struct weft_deepspeed_export *deepspeed,
-                                 struct weft_text *out)
+void weft_deepspeed_put(const struct weft_plan *plan, const struct weft_deepspeed_export *deepspeed,
+                        struct weft_answer *out)
 {
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    write_head(plan, deepspeed->found, "deepspeed", &writer);
-    weft_json_put_string(&writer, "setting", deepspeed->setting);
-    weft_json_key(&writer, "zero_optimization");
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "stage", 3);
-    weft_json_put_bool(&writer, "overlap_comm", true);
-    weft_json_put_integer(&writer, "stage3_prefetch_bucket_size", deepspeed->prefetch_elements);
-    weft_json_put_integer(&writer, "stage3_param_persistence_threshold",
-                          deepspeed->persistent_elements);
-    weft_json_put_integer(&writer, "stage3_max_live_parameters", deepspeed->live_elements);
-    weft_json_put_integer(&writer, "stage3_max_reuse_distance", deepspeed->reuse_elements);
-    weft_json_put_integer(&writer, "reduce_bucket_size", deepspeed->bucket_elements);
-    weft_json_end_object(&writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    weft_export_put_head(plan, "deepspeed", untested, out);
+    put_predicted(plan, deepspeed->found, out);
+    weft_answer_word(out, "setting", deepspeed->setting);
+    weft_answer_open(out, "zero_optimization");
+    weft_answer_integer(out, "stage", 3);
+    weft_answer_bool(out, "overlap_comm", true);
+    weft_answer_integer(out, "stage3_prefetch_bucket_size", deepspeed->prefetch_elements);
+    weft_answer_integer(out, "stage3_param_persistence_threshold", deepspeed->persistent_elements);
+    weft_answer_integer(out, "stage3_max_live_parameters", deepspeed->live_elements);
+    weft_answer_integer(out, "stage3_max_reuse_distance", deepspeed->reuse_elements);
+    weft_answer_integer(out, "reduce_bucket_size", deepspeed->bucket_elements);
+    weft_answer_close(out);
 }
 
 static int64_t sum_elements(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_list *list)
@@ -111,29 +95,24 @@ static int64_t sum_elements(const struct weft_fsdp2 *fsdp2, const struct weft_fs
     return elements;
 }
 
-void weft_megatron_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
+void weft_megatron_put(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
 {
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    write_head(fsdp2->plan, fsdp2->plan, "megatron-fsdp", &writer);
-    weft_json_key(&writer, "units");
-    weft_json_begin_array(&writer);
+    weft_export_put_head(fsdp2->plan, "megatron-fsdp", untested, out);
+    put_predicted(fsdp2->plan, fsdp2->plan, out);
+    weft_answer_open_list(out, "units");
     for (int32_t u = 0; u < fsdp2->n_units; u++) {
         const struct weft_fsdp2_unit *unit = &fsdp2->units[u];
-        weft_json_begin_object(&writer);
-        weft_json_put_string(&writer, "name", unit->name);
-        weft_fsdp2_write_modules(fsdp2, unit, &writer);
-        weft_json_put_string(&writer, "placement", placement_names[unit->policy]);
-        weft_json_put_integer(&writer, "forward_prefetch_elements",
-                              sum_elements(fsdp2, &unit->forward));
-        weft_json_put_integer(&writer, "backward_prefetch_elements",
-                              sum_elements(fsdp2, &unit->backward));
-        weft_json_put_bool(&writer, "reduce_at_end", unit->ends_late);
-        weft_json_end_object(&writer);
+        weft_answer_open(out, NULL);
+        weft_answer_word(out, "name", unit->name);
+        weft_fsdp2_put_modules(fsdp2, unit, out);
+        weft_answer_word(out, "placement", placement_names[unit->policy]);
+        weft_answer_integer(out, "forward_prefetch_elements", sum_elements(fsdp2, &unit->forward));
+        weft_answer_integer(out, "backward_prefetch_elements",
+                            sum_elements(fsdp2, &unit->backward));
+        weft_answer_bool(out, "reduce_at_end", unit->ends_late);
+        weft_answer_close(out);
     }
-    weft_json_end_array(&writer);
-    weft_fsdp2_write_order(fsdp2, &writer);
-    weft_fsdp2_write_sentences(fsdp2, &writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    weft_answer_close_list(out);
+    weft_fsdp2_put_order(fsdp2, out);
+    weft_fsdp2_put_sentences(fsdp2, out);
 }

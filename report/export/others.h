@@ -13,12 +13,12 @@ struct weft_deepspeed_export {
     int64_t persistent_elements, bucket_elements;
 };
 
-/* JSON documents, `format` "weft-export". `plan` is the plan that was given. DeepSpeed's step is
- * compared with its bound if both have one problem, and otherwise there is no bound. */
+/* Put documents of `format` "weft-export" into an answer. `plan` is the plan that was given.
+ * DeepSpeed's step is compared with its bound if both have one problem, and otherwise there is no
+ * bound. */
 extern const struct weft_key_table weft_deepspeed_export_keys, weft_megatron_keys;
-void weft_deepspeed_export_write(const struct weft_plan *plan,
-                                 const struct weft_deepspeed_export *deepspeed,
-                                 struct weft_text *out);
-void weft_megatron_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out);
+void weft_deepspeed_put(const struct weft_plan *plan, const struct weft_deepspeed_export *deepspeed,
+                        struct weft_answer *out);
+void weft_megatron_put(const struct weft_fsdp2 *fsdp2, struct weft_answer *out);
 
 #endif

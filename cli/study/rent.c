@@ -26,6 +26,7 @@ struct offer {
     int64_t step_ns, bound_ns, total_bytes; /* step_ns 0: no plan */
     char ways[WAYS_BYTES];
     enum weft_status status; /* without a plan */
+    int64_t needs_bytes;     /* then: the least limit; 0: not known */
     bool never_fits;         /* proven: its limits are below the least of each planned variant */
     const char *reason;
     double cost, least_cost; /* no planned variant costs less than least_cost; 0: not proven */
@@ -213,6 +214,7 @@ static enum weft_status take_end(void *context, int32_t index, const struct weft
     struct rent *rent = context;
     struct offer *offer = &rent->offers[index];
     offer->status = end->status;
+    offer->needs_bytes = end->needs_bytes;
     if (end->plan != NULL) {
         WEFT_TRY(take_plan(offer, end->plan, err));
         weft_log(WEFT_LOG_INFO, "best: %d of %d: %s: %.2f for a billion tokens", rent->crew.n_done,
@@ -293,10 +295,11 @@ static void say_answer(const struct rent *rent, struct weft_answer *answer)
     if (least > 0) weft_answer_real(answer, "least_cost", least);
 }
 
-enum { NAME, RANKS, PRICE, STEP, RATE, MEMORY, HOURS, COST, LEAST, GAP, REASON, NOTE, N_COLUMNS };
+enum { NAME, RANKS, PRICE, STEP, RATE, MEMORY, HOURS, COST, LEAST, GAP, REASON, NEEDS, NOTE };
 
 static void add_offer(struct weft_rows *rows, const struct offer *offer, bool is_first)
 {
+    char bytes[WEFT_UNITS_TEXT_BYTES];
     weft_rows_begin(rows, NULL);
     weft_rows_word(rows, NAME, offer->name);
     weft_rows_integer(rows, RANKS, offer->ranks);
@@ -304,8 +307,14 @@ static void add_offer(struct weft_rows *rows, const struct offer *offer, bool is
     weft_rows_word(rows, NOTE, "");
     if (offer->step_ns == 0) {
         weft_rows_word(rows, REASON, offer->reason);
-        weft_rows_word(rows, NOTE,
-                       offer->status == WEFT_E_INFEASIBLE ? "no plan fits" : "not planned");
+        if (offer->needs_bytes > 0) {
+            weft_rows_integer(rows, NEEDS, offer->needs_bytes);
+            weft_rows_show(rows, NOTE, WEFT_PAINT_NONE, "no plan fits below %s",
+                           weft_units_show_bytes(offer->needs_bytes, bytes));
+        } else {
+            weft_rows_word(rows, NOTE,
+                           offer->status == WEFT_E_INFEASIBLE ? "no plan fits" : "not planned");
+        }
         return;
     }
     const double rate = (double)offer->tokens * 1e9 / (double)offer->step_ns;
@@ -322,7 +331,7 @@ static void add_offer(struct weft_rows *rows, const struct offer *offer, bool is
 
 static void fill_answer(const struct rent *rent, struct weft_answer *answer)
 {
-    static const struct weft_column columns[N_COLUMNS] = {
+    static const struct weft_column columns[] = {
         [NAME] = {"cluster", "cluster", 'l', WEFT_FIGURE_WORD, 0},
         [RANKS] = {"ranks", "ranks", 'r', WEFT_FIGURE_INTEGER, 0},
         [PRICE] = {"price", "an hour", 'r', WEFT_FIGURE_REAL, 0},
@@ -334,13 +343,17 @@ static void fill_answer(const struct rent *rent, struct weft_answer *answer)
         [LEAST] = {"least_cost", "at least", 'r', WEFT_FIGURE_REAL, 0},
         [GAP] = {"gap", "gap", 'r', WEFT_FIGURE_PERCENT, 0},
         [REASON] = {"reason", NULL, 'l', WEFT_FIGURE_WORD, 0},
+        [NEEDS] = {"needs_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
         [NOTE] = {NULL, "", 'l', WEFT_FIGURE_WORD, 0}};
     say_answer(rent, answer);
     weft_answer_integer(answer, "samples", rent->samples);
-    struct weft_rows *rows = weft_answer_table(answer, "clusters", columns, N_COLUMNS);
+    struct weft_rows *rows = weft_answer_table(answer, "clusters", columns, NOTE + 1);
     if (rows != NULL) rows->indent = 2;
     for (int32_t i = 0; i < rent->n; i++)
         add_offer(rows, &rent->offers[i], i == 0);
+    for (int32_t i = 0; i < rent->n; i++)
+        if (rent->offers[i].step_ns == 0 && rent->offers[i].needs_bytes == 0)
+            weft_answer_say(answer, NULL, "%s: %s\n", rent->offers[i].name, rent->offers[i].reason);
     weft_answer_say(answer, NULL,
                     "hours, cost: of a billion tokens, in steps of %lld samples; at least: no "
                     "planned variant on the cluster costs less in this model of time\n",

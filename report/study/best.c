@@ -5,6 +5,9 @@
 #include "base/units.h"
 #include "report/study/first_line.h"
 
+/* A gain is told from here on. */
+static const double LEAST_GAIN = 0.001;
+
 void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int64_t micro_batch)
 {
     const struct weft_problem *problem = plan->problem;
@@ -103,7 +106,7 @@ static void add_lack(struct weft_rows *rows, const struct weft_best *best,
     else if (row->least_bytes > 0 && lacking > 0)
         weft_rows_show(rows, TOTAL, WEFT_PAINT_BAD, "+%s", weft_units_show_bytes(lacking, text));
     else
-        weft_rows_show(rows, TOTAL, WEFT_PAINT_BAD, "no pages");
+        weft_rows_show(rows, TOTAL, WEFT_PAINT_BAD, "none found");
     weft_rows_word(rows, REASON, row->reason);
 }
 
@@ -173,7 +176,8 @@ static void add_answer(const struct weft_best *best, struct weft_text *out)
     }
     weft_text_addf(out, "%s: ", fastest->ways);
     weft_answer_step(fastest->step_ns, tokens_per_s(best, fastest), fastest->total_bytes, out);
-    if (fastest == joint && hand != NULL && hand->step_ns > joint->step_ns)
+    if (fastest == joint && hand != NULL &&
+        (double)hand->step_ns >= (1 + LEAST_GAIN) * (double)joint->step_ns)
         weft_text_addf(out, "; %.1f %% faster than the best by hand",
                        100.0 * ((double)hand->step_ns / (double)joint->step_ns - 1));
     /* Plans of all rows are plans of the joint one, in any pages. */
@@ -195,24 +199,41 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
         weft_text_add(out, "no combination has a plan within the limit\n");
     } else if (hand == NULL) {
         weft_text_add(out, "only the joint plan fits the limit\n");
-    } else if (joint_fits && joint->step_ns == hand->step_ns && is_better(hand, joint)) {
+    } else if (joint_fits && joint->step_ns == hand->step_ns) {
         weft_text_addf(out,
                        "the best by hand (%s, recompute %s, offload %s) is as fast as the joint "
-                       "plan and takes less memory\n",
-                       hand->policy, hand->recompute, hand->offload);
+                       "plan%s\n",
+                       hand->policy, hand->recompute, hand->offload,
+                       is_better(hand, joint)   ? " and takes less memory"
+                       : is_better(joint, hand) ? ", which takes less memory"
+                                                : "");
     } else if (!joint_fits || joint->step_ns > hand->step_ns) {
         weft_text_addf(out,
                        "the best plan is by hand: %s, recompute %s, offload %s. The search for the "
                        "joint plan ended before it: give it a larger --work-limit\n",
                        hand->policy, hand->recompute, hand->offload);
     } else {
+        const double gain = (double)hand->step_ns / (double)joint->step_ns - 1;
         weft_text_addf(
             out,
-            "the joint plan has %.1f %% more tokens/s than the best by hand (%s, recompute %s, "
+            "the joint plan has %s%.1f %% more tokens/s than the best by hand (%s, recompute %s, "
             "offload %s)\n",
-            100.0 * ((double)hand->step_ns / (double)joint->step_ns - 1), hand->policy,
-            hand->recompute, hand->offload);
+            gain < LEAST_GAIN ? "less than " : "", 100.0 * (gain < LEAST_GAIN ? LEAST_GAIN : gain),
+            hand->policy, hand->recompute, hand->offload);
     }
+}
+
+/* Tells the reason of the first row with a mark. */
+static void say_reason(const struct weft_best *best, enum weft_best_mark mark,
+                       struct weft_answer *answer)
+{
+    const struct weft_best_row *row = best->rows, *end = row + best->n_rows;
+    while (row < end && row->mark != mark)
+        row++;
+    if (row < end)
+        weft_answer_say(answer, NULL, "%s: %s, recompute %s, offload %s: %s\n",
+                        weft_best_mark_name(mark), row->policy, row->recompute, row->offload,
+                        row->reason);
 }
 
 /* The line above the table, and the facts in it. */
@@ -252,6 +273,8 @@ void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
                     "split: samples of a rank x micro-steps; memory: of a rank, or with + what "
                     "the row's least limit lacks, or why it has no plan; gap: to a step time "
                     "that no planned variant of the row beats\n");
+    say_reason(best, WEFT_BEST_NO_TIMES, answer);
+    say_reason(best, WEFT_BEST_NOT_ALLOWED, answer);
     weft_text_finish(&text);
     weft_text_init(&text);
     add_verdict(best, &text);

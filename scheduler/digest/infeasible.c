@@ -161,14 +161,16 @@ static void add_least(struct weft_text *text, const struct weft_digest *table, i
     weft_text_add(text, ".");
 }
 
-/* The least limit of the device with which a plan fits; 0 if none does. */
+/* The least limit of the device with which a plan fits; 0 if none does, or if a rule alone has no
+ * plan at the limit. */
 static int64_t needs_bytes(const struct weft_digest *table, int64_t paged_bytes)
 {
     const int64_t bytes = weft_problem_moves(table->problem)
                               ? weft_least_limit(table->problem, 0, NULL)
                               : table->least_bytes;
-    if (bytes < 0 || bytes == INT64_MAX) return 0;
-    return paged_bytes > bytes ? paged_bytes : bytes;
+    const int64_t needs = paged_bytes > bytes ? paged_bytes : bytes;
+    return bytes < 0 || bytes == INT64_MAX || needs <= table->problem->tiers[0].limit_bytes ? 0
+                                                                                            : needs;
 }
 
 enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,

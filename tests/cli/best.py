@@ -160,7 +160,8 @@ def marks_rows_by_reason(weft):
     assert states == {"none": "fits", "selective": "no times", "whole": "no times"}, states
     table = weft.expect(78, "best", "run.json", "--profile", "old.json", "--memory-limit", "200KiB", *WORK,
                         says="no table of changes: ")
-    assert table.startswith("nothing fits 200 KiB: the least limit is ") and "no times" in table, table
+    assert table.startswith("nothing fits 200 KiB: the least limit is ") and "no times: dp, recompute " in table, table
+    assert "run `weft profile" in " ".join(table.split()), table
 
 
 @drawn_case

@@ -52,6 +52,8 @@ def a_cluster_that_fits_nothing_is_a_row(weft):
     said = answer(weft, "--clusters", f"{small},{large}")
     assert [row["cluster"] for row in said["clusters"]] == [large, small] and said["least_cost"] > 0, said
     assert "least limit" in said["clusters"][1]["reason"] and "cost" not in said["clusters"][1], said
+    assert said["clusters"][1]["needs_bytes"] > 100 << 10, said
+    assert "no plan fits below " in weft.expect(0, "best", "--model", "gpt-tiny", "--clusters", f"{small},{large}", *WORK)
     reason = answer(weft, "--clusters", small, code=78)["clusters"][0]["reason"]
     assert reason and reason == reason.strip(), reason
 
@@ -63,7 +65,7 @@ def no_plan_is_no_proof(weft):
     said = answer(weft, "--clusters", f"{tight},{wide}", "--set", "plan.planner=all-dp")
     assert [row["cluster"] for row in said["clusters"]] == [wide, tight], said
     assert "least_cost" not in said and f"{tight} has no proven least cost" in said["answer"], said
-    assert "machines" not in said["answer"], said
+    assert "machines" not in said["answer"] and "needs_bytes" not in said["clusters"][1], said
 
 
 @case
@@ -72,7 +74,8 @@ def rows_that_are_refused_as_data_are_not_78(weft):
     one, two = weft.write("one.json", cluster(3.0)), weft.write("two.json", cluster(4.0))
     flags = ("--clusters", f"{one},{two}", "--set", "plan.policies=hsdp")
     assert all(row["reason"] for row in answer(weft, *flags, code=65)["clusters"])
-    weft.expect(65, "best", "--model", "gpt-tiny", *flags, *WORK, says=["no cluster has a plan: ", "hsdp shards"])
+    told = weft.expect(65, "best", "--model", "gpt-tiny", *flags, *WORK, says=["no cluster has a plan: ", "hsdp shards"])
+    assert f"{one}: " in told and f"{two}: " in told, told
 
 
 @case

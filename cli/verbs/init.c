@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -70,15 +71,19 @@ static enum weft_status check_file(const char *file, struct weft_error *err)
     return weft_fail(err, WEFT_E_CREATE, "%s: cannot write there: %s", file, strerror(errno));
 }
 
-/* The absolute path of the data, which must have a byte. */
+/* The absolute path of the data, which must have a byte. A file with a size is not read, since it
+ * may be large. */
 static enum weft_status find_data(const struct weft_cli *cli, char **out, struct weft_error *err)
 {
     const char *given = cli->data != NULL ? cli->data : usual_data;
     char *bytes = NULL;
-    size_t length = 0;
+    size_t length = 1;
+    struct stat about;
     if (cli->data == NULL && access(usual_data, R_OK) != 0)
         return weft_fail(err, WEFT_E_USAGE, "init needs a text to train on: give --data FILE");
-    WEFT_TRY(weft_file_read(given, SIZE_MAX / 2, &bytes, &length, err));
+    const bool has_size = stat(given, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0;
+    if (!has_size || access(given, R_OK) != 0)
+        WEFT_TRY(weft_file_read(given, SIZE_MAX / 2, &bytes, &length, err));
     free(bytes);
     if (length == 0)
         return weft_fail(err, WEFT_E_DATA, "%s: is empty: give a text, or a token file", given);

@@ -135,6 +135,9 @@ struct weft_weigh_options {
     int64_t foreach_bytes, loop_bytes; /* temporaries of PyTorch's update: of an own element, and of
                                           one of the largest layer */
     bool reduce_copies;                /* a reduction copies its input */
+    bool pools;       /* PyTorch's allocator keeps memory by stream: weigh_flat.c */
+    int32_t ahead;    /* units before its use that a unit is gathered at most; 0: any */
+    bool prefetches;  /* in backward at least one before */
     const bool *late; /* [n_layers]: units by first layer that reduce at the end; NULL: none more */
 };
 

@@ -15,6 +15,10 @@
  * The input stays until the next reduction is copied in, or a later one if several inputs may be
  * held at once, even if the reduction is complete.
  *
+ * PyTorch's allocator keeps freed memory of a GPU by stream. With pools the rows are of memory that
+ * it reserves at least: flat buffers lie in a pool as large as the most that are there at any time,
+ * reduced gradients in another one, and the rest in the pool of compute.
+ *
  * A unit with an input that carries no gradient is reduced at the end of backward, and keeps its
  * gradient to then. So does a unit that the plan reduces late; its gradient is in the dtype of the
  * reduction. The end reduces them in reverse order of the units, so the unit without an input is
@@ -124,6 +128,12 @@ static int64_t none_or_more(int64_t bytes)
     return bytes > 0 ? bytes : 0;
 }
 
+/* Bytes of a unit's reduced gradient. */
+static int64_t reduced_bytes(struct weft_weigher *w, int32_t u)
+{
+    return gradient_bytes(w, u, w->options->accumulate) / w->shards->ranks;
+}
+
 /* Adds temporaries of the update, which PyTorch runs for all units in one call. */
 static void hold_update(struct weft_weigher *w, struct weft_hold *holds, int32_t *n)
 {
@@ -145,11 +155,42 @@ static void hold_update(struct weft_weigher *w, struct weft_hold *holds, int32_t
         weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, first, last, sum > most ? sum : most);
 }
 
+/* Bytes of the pool of gathers: flat buffers of consecutive units. In forward the buffer of a unit
+ * that is copied out stays next to the ones ahead of it. */
+static int64_t gather_pool(struct weft_weigher *w)
+{
+    const int32_t n_units = w->shards->n_units;
+    const int64_t ahead = w->options->ahead;
+    int64_t most = 0;
+    for (int32_t u = 0; u < n_units; u++) {
+        int64_t sum = 0;
+        for (int32_t v = u; v < n_units && (ahead == 0 || v <= u + ahead); v++)
+            w->overflow |=
+                !weft_checked_add(sum, unit_bytes(w, v, w->options->batch.compute), &sum);
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
+/* Adds the pools of streams other than compute's, which nothing else can use at any time. Reduced
+ * gradients lie in the pool of reductions. */
+static void hold_pools(struct weft_weigher *w, struct weft_hold *holds, int32_t *n)
+{
+    const int32_t last = w->period->n_slots - 1;
+    int64_t sum = 0;
+    for (int32_t u = 0; u < w->shards->n_units; u++)
+        if (w->shards->units[u].trainable)
+            w->overflow |= !weft_checked_add(sum, reduced_bytes(w, u), &sum);
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_COMMUNICATION, 0, last, gather_pool(w));
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_SHARDED_GRADIENTS, 0, last, sum);
+}
+
 int32_t weft_weigh_flat_common(struct weft_weigher *w, struct weft_hold *holds)
 {
     int64_t most = 0;
     int32_t n = 0;
     hold_update(w, holds, &n);
+    if (w->options->pools) hold_pools(w, holds, &n);
     if (w->options->batch.compute == WEFT_F32) return n; /* it gathers the part itself */
     for (int32_t u = 0; u < w->shards->n_units; u++) {
         const int64_t bytes = unit_bytes(w, u, w->options->batch.compute) / w->shards->ranks;
@@ -184,6 +225,41 @@ static void hold_flat(struct weft_weigher *w, int32_t u, int32_t micro, enum wef
                         none_or_more(bytes - unit_bytes(w, u + 1, compute) - made));
 }
 
+/* Bytes that the slot of a unit's last backward holds at most for its layer, and that are free when
+ * the unit is reduced. */
+static int64_t layer_bytes(const struct weft_weigher *w, int32_t u)
+{
+    const struct weft_layer_work *work = &w->works[w->shards->units[u].layers[0]];
+    return work->saved_bytes - work->freed_bytes + work->backward_temporary_bytes;
+}
+
+/* The unit that ends its backward in the slot before unit u begins its own, and is reduced there;
+ * -1: none whose bytes are known for every plan. */
+static int32_t reduced_before(const struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const int32_t layer = unit->layers[unit->n_layers - 1] + 1;
+    if (!w->options->prefetches || w->period->rule.n_micro > 1) return -1;
+    for (int32_t v = u + 1; v < w->shards->n_units; v++) {
+        const struct weft_unit *before = &w->shards->units[v];
+        if (before->layers[0] != layer) continue;
+        if (!before->trainable || before->shares || ends_backward(w, v) || is_late(w, v)) return -1;
+        return w->options->recomputes != NULL && w->options->recomputes[layer] != 0 ? -1 : v;
+    }
+    return -1;
+}
+
+/* Bytes that the begin of unit u's backward holds beyond the slot before, in which unit v ends its
+ * own: v is reduced, and u is copied out of a flat buffer that is there. */
+static int64_t begun_more(struct weft_weigher *w, int32_t u, int32_t v)
+{
+    const enum weft_dtype compute = w->options->batch.compute;
+    const int64_t input = gradient_bytes(w, v, w->options->reduce);
+    const int64_t freed = gradient_bytes(w, v, compute) + freed_input(w, v) + layer_bytes(w, v) +
+                          (is_released(w, v) ? unit_bytes(w, v, compute) : 0);
+    return none_or_more(input + input / w->shards->ranks + unit_bytes(w, u, compute) - freed);
+}
+
 /* Bytes that a unit's first layer of backward holds at its begin and not when it holds most: saved
  * activations that it frees, without its temporaries and the gradient of its input. */
 static int64_t freed_later(const struct weft_weigher *w, int32_t u)
@@ -193,6 +269,22 @@ static int64_t freed_later(const struct weft_weigher *w, int32_t u)
     const struct weft_layer_work *work = &w->works[layer];
     return work->freed_bytes - work->backward_temporary_bytes -
            (layer > 0 ? w->works[layer - 1].output_bytes : 0);
+}
+
+/* Adds the begin of a unit's backward in a slot. If the unit before launched the gather, it is the
+ * fullest moment of the slot before, and no gather of this slot's list is there yet. */
+static void hold_begin(struct weft_weigher *w, int32_t u, int32_t slot, struct weft_hold *holds,
+                       int32_t *n)
+{
+    const enum weft_dtype compute = w->options->batch.compute;
+    const int64_t flat = w->options->pools ? 0 : unit_bytes(w, u, compute);
+    const int32_t v = w->options->pools ? -1 : reduced_before(w, u);
+    if (v >= 0)
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, slot - 1, slot - 1,
+                        begun_more(w, u, v));
+    else
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, slot, slot,
+                        none_or_more(freed_later(w, u) + flat - gradient_bytes(w, u, compute)));
 }
 
 int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_policy policy,
@@ -212,12 +304,10 @@ int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_
         next = weft_weigh_policy_end(w, u, policy, i);
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i],
                         weft_weigh_release(w, u, next - 1), bytes);
-        if (slot.kind == WEFT_SLOT_FORWARD)
+        if (slot.kind != WEFT_SLOT_FORWARD)
+            hold_begin(w, u, uses[i], holds, &n);
+        else if (!w->options->pools)
             hold_flat(w, u, slot.micro, policy, holds, &n);
-        else
-            weft_weigh_hold(
-                w, holds, &n, WEFT_CATEGORY_TEMPORARY, uses[i], uses[i],
-                none_or_more(freed_later(w, u) + bytes - gradient_bytes(w, u, compute)));
     }
     return n;
 }
@@ -234,12 +324,6 @@ static void hold_gradient(struct weft_weigher *w, int32_t u, int32_t micro, bool
     /* Layers that share a tensor each make its gradient. */
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
                     w->shards->units[u].shares ? bytes : 0);
-}
-
-/* Bytes of a unit's reduced gradient. */
-static int64_t reduced_bytes(struct weft_weigher *w, int32_t u)
-{
-    return gradient_bytes(w, u, w->options->accumulate) / w->shards->ranks;
 }
 
 /* Whether a unit's reduced gradient is counted by end_bytes in the drain, and by its own holds only
@@ -262,7 +346,8 @@ static int64_t end_bytes(struct weft_weigher *w)
         int64_t inputs = 0;
         for (int32_t i = k - more; i <= k; i++)
             inputs += input_bytes(w, i);
-        if (ends_apart(w, w->reductions[k])) freed -= reduced_bytes(w, w->reductions[k]);
+        if (!w->options->pools && ends_apart(w, w->reductions[k]))
+            freed -= reduced_bytes(w, w->reductions[k]);
         if (inputs - freed - held > most) most = inputs - freed - held;
         freed += input_bytes(w, k);
     }
@@ -294,14 +379,6 @@ static void hold_to_end(struct weft_weigher *w, int32_t u, int32_t last, int32_t
                     last < end ? parameters : 0);
 }
 
-/* Bytes that the slot of a unit's last backward holds at most for its layer, and that are free when
- * the unit is reduced. */
-static int64_t layer_bytes(const struct weft_weigher *w, int32_t u)
-{
-    const struct weft_layer_work *work = &w->works[w->shards->units[u].layers[0]];
-    return work->saved_bytes - work->freed_bytes + work->backward_temporary_bytes;
-}
-
 /* Adds the input of a micro-step's reduction of a gradient in some dtype. */
 static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enum weft_dtype dtype,
                            struct weft_hold *holds, int32_t *n)
@@ -322,7 +399,8 @@ static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enu
     }
     if (is_released(w, u)) freed += unit_bytes(w, u, w->options->batch.compute);
     const int64_t copy = w->options->reduce_copies ? input : 0;
-    const int64_t more = none_or_more(output + copy - gradient_bytes(w, u, dtype));
+    const int64_t made = w->options->pools ? 0 : output;
+    const int64_t more = none_or_more(made + copy - gradient_bytes(w, u, dtype));
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
                     none_or_more(input + more - freed));
 }
@@ -343,8 +421,9 @@ int32_t weft_weigh_flat_gradients(struct weft_weigher *w, int32_t u, struct weft
         hold_gradient(w, u, micro, !adds || micro > 0 || compute != reduce, holds, &n);
         if (micro >= first) hold_reduction(w, u, micro, adds ? reduce : compute, holds, &n);
     }
-    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
-                    weft_weigh_reduction(w, u, first).first + ends_apart(w, u), period->update[u],
-                    reduced_bytes(w, u));
+    if (!w->options->pools)
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
+                        weft_weigh_reduction(w, u, first).first + ends_apart(w, u),
+                        period->update[u], reduced_bytes(w, u));
     return n;
 }

@@ -48,6 +48,38 @@ static void keep_in_micro_step(const struct weft_period *period, int32_t use,
     if (item->first > item->last) item->first = item->last;
 }
 
+/* Whether a unit begins its forward or its backward in the slot. */
+static bool begins_unit(const struct weft_weigher *w, int32_t slot)
+{
+    const struct weft_slot at = w->period->slots[slot];
+    for (int32_t u = 0; u < w->shards->n_units; u++) {
+        const struct weft_unit *unit = &w->shards->units[u];
+        const int32_t last = unit->layers[unit->n_layers - 1];
+        if (at.kind == WEFT_SLOT_FORWARD && unit->layers[0] == at.index) return true;
+        if (at.kind == WEFT_SLOT_BACKWARD && last == at.index) return true;
+    }
+    return false;
+}
+
+/* Limits the window of a gather to the launches of `ahead` units before its use. With `prefetches`
+ * the unit before launches it in backward at the latest. */
+static void keep_ahead(const struct weft_weigher *w, int32_t use, struct weft_item *item)
+{
+    const struct weft_slot *slots = w->period->slots;
+    const int32_t most = w->options->ahead > 0 ? w->options->ahead : INT32_MAX;
+    const bool backward = slots[use].kind == WEFT_SLOT_BACKWARD;
+    int32_t slot = use - 1, found = 0, latest = -1;
+    if (w->options->ahead == 0 && !w->options->prefetches) return;
+    for (; slot >= 0 && slots[slot].kind == slots[use].kind && found < most; slot--) {
+        if (!begins_unit(w, slot)) continue;
+        if (found++ == 0) latest = slot;
+    }
+    if (item->first <= slot && (found == most || (backward && w->options->ahead > 0)))
+        item->first = slot + 1;
+    if (backward && w->options->prefetches && latest >= item->first) item->may_block = false;
+    if (item->first > item->last) item->first = item->last;
+}
+
 static void item_gathers(struct weft_weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
@@ -59,6 +91,7 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
     const uint64_t fetched = weft_weighed_parameters(weighed, WEFT_HOME_HOST);
     const uint64_t hybrid = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_HSDP);
     const uint64_t central = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_CENTRAL);
+    const bool pools = weft_weigh_target(w)->flat_buffers && w->options->pools;
     const uint64_t gathers =
         weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP) & ~fetched;
     int64_t bytes = weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
@@ -73,9 +106,10 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
         .first = first_launch(w, u),
         .last = uses[0] - 1,
         .block_bytes = bytes,
-        .stair_bytes = bytes,
+        .stair_bytes = pools ? 0 : bytes, /* in a pool of its own */
         .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
     };
+    keep_ahead(w, uses[0], &item);
     /* Units updated on the host may be gathered from that update on. */
     for (int pass = 0; pass < 2; pass++) {
         struct weft_item resident = item;
@@ -105,7 +139,9 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
          * ends. */
         item.first = uses[i] > released ? released + 1 : 0;
         item.last = uses[i] - 1;
+        item.may_block = true;
         if (weft_weigh_target(w)->in_order) keep_in_micro_step(period, uses[i], &item);
+        keep_ahead(w, uses[i], &item);
         const uint64_t of = item.strategies;
         item.strategies = of & ~fetched;
         if (item.strategies != 0) add_item(w, item);

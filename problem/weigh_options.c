@@ -109,6 +109,9 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .foreach_bytes = update_temporary(config, WEFT_LOOP_FOREACH, sizeof(float)),
         .loop_bytes = update_temporary(config, WEFT_LOOP_FOR, 2 * sizeof(float)),
         .reduce_copies = config->cluster.reduce_copies,
+        .pools = config->cluster.pools,
+        .ahead = (int32_t)config->plan.ahead,
+        .prefetches = config->plan.prefetch,
         .late = config->late,
     };
 }

@@ -29,8 +29,8 @@ struct weft_cluster {
         struct weft_link intra, inter;
         int64_t alpha_per_node_ns; /* joins inter.alpha_ns for each node after the second */
     } link;
-    bool reduce_copies; /* a reduction copies its input; for plans that PyTorch runs */
-    int64_t channels;   /* serial lanes of the network: 1, or 2 (gathers, reductions) */
+    bool reduce_copies, pools; /* for PyTorch: memory_model/weigh.h */
+    int64_t channels;          /* serial lanes of the network: 1, or 2 (gathers, reductions) */
     struct {
         double compute, channel; /* share of its speed that each loses while both run */
     } contention;
@@ -117,11 +117,11 @@ struct weft_plan_options {
     int64_t time_limit_ns;      /* of an alarm; 0: none */
     double gap;                 /* relative gap at which the solver may stop */
     int64_t seed;               /* of the random planner */
-    int64_t blocks;             /* blocks of every unit; 0: from block_bytes */
+    int64_t blocks, ahead;      /* of every unit, 0: from block_bytes; memory_model/weigh.h */
     int64_t block_bytes;        /* 0: from the profile's curve, at block_efficiency */
     double block_efficiency;    /* default 0.9 */
     int target, block_scale;    /* spec/target.h, spec/block_scale.h */
-    bool fuse;                  /* small neighbours share a unit; default true */
+    bool fuse, prefetch;        /* small neighbours share a unit; memory_model/weigh.h */
     int64_t policy_limit_bytes; /* for "two-stage"; 0: the memory limit */
     const char *policies;       /* allowed policies, separated by commas */
     int64_t update_ahead;  /* without clipping: least number of layers between a unit's update and

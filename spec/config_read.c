@@ -267,6 +267,9 @@ enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft
     if (config->plan.target != WEFT_FOR_WEFT && config->train.optimizer.loop != WEFT_LOOP_FOREACH)
         weft_json_put_integer(&writer, "loop", config->train.optimizer.loop);
     if (config->cluster.reduce_copies) weft_json_put_bool(&writer, "reduce_copies", true);
+    if (config->cluster.pools) weft_json_put_bool(&writer, "pools", true);
+    if (config->plan.prefetch) weft_json_put_bool(&writer, "prefetch", true);
+    if (config->plan.ahead != 0) weft_json_put_integer(&writer, "ahead", config->plan.ahead);
     if (config->plan.block_scale != WEFT_BLOCKS_USUAL)
         add_key(&writer, &weft_plan_table, "block_scale", &config->plan);
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);

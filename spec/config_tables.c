@@ -143,6 +143,9 @@ static const struct weft_field cluster_fields[] = {
     {"link", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &link_table, "figures of the network"},
     {"reduce_copies", WEFT_FIELD_BOOL, AT(weft_cluster, reduce_copies), "false", 0, 0, NULL, NULL,
      "plan.for fsdp2: a reduction copies its input, as gloo's does"},
+    {"pools", WEFT_FIELD_BOOL, AT(weft_cluster, pools), "false", 0, 0, NULL, NULL,
+     "plan.for fsdp2: the limit binds memory that PyTorch's allocator reserves on a GPU, with a "
+     "pool for each stream: compute, gathers, reduced gradients"},
     {"channels", WEFT_FIELD_INTEGER, AT(weft_cluster, channels), "1", 1, 2, NULL, NULL,
      "collectives under way at once: 2 has one channel for gathers and one for reductions, each as "
      "fast as link says; on GPUs planning only"},
@@ -406,6 +409,12 @@ static const struct weft_field plan_fields[] = {
      NULL, "smallest block; left out: the size that reaches block_efficiency in the profile"},
     {"block_efficiency", WEFT_FIELD_NUMBER, AT(weft_plan_options, block_efficiency), "0.9", 0.01,
      0.99, NULL, NULL, "share of the link's best bandwidth that a block reaches"},
+    {"ahead", WEFT_FIELD_INTEGER, AT(weft_plan_options, ahead), "0", 0, 1024, NULL, NULL,
+     "plan.for fsdp2: a unit is gathered at most so many units before its use; 0: as the planner "
+     "finds best"},
+    {"prefetch", WEFT_FIELD_BOOL, AT(weft_plan_options, prefetch), "false", 0, 0, NULL, NULL,
+     "plan.for fsdp2: in backward the unit before launches each gather at the latest, as FSDP2's "
+     "own rule does; memory is then weighed more closely"},
     {"block_scale", WEFT_FIELD_CHOICE, AT(weft_plan_options, block_scale), "\"usual\"", 0, 0,
      block_scales, NULL,
      "size of blocks: the usual one (of block_size or block_efficiency), half or twice of it, or "

@@ -1,5 +1,6 @@
 #include "cli/study/run_as.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -87,17 +88,21 @@ enum weft_status weft_run_as_fsdp2(const struct weft_cli *cli, const struct weft
     const struct weft_problem *planned = fsdp2->plan->problem;
     const char *source = cli->operands[0];
     struct weft_cli as = *cli;
-    if (weft_problem_target(planned)->is_foreign)
-        return weft_fsdp2_run(fsdp2, source, planned, &out->plan, err);
+    char target[64];
+    const bool foreign = weft_problem_target(planned)->is_foreign;
+    if (foreign && !cli->config) return weft_fsdp2_run(fsdp2, source, planned, &out->plan, err);
     if (!cli->config)
         return weft_fail(err, WEFT_E_USAGE,
                          "%s: was made for %s: give its --config, so that FSDP2's memory and "
                          "messages are known, or plan with --for fsdp2",
                          source, weft_problem_target(planned)->title);
-    WEFT_TRY(weft_run_as_check_config(cli, planned, err));
+    /* A plan for FSDP2 may run in the memory of another config: with pools, or without. */
+    if (!foreign) WEFT_TRY(weft_run_as_check_config(cli, planned, err));
     if (as.n_overrides >= WEFT_CLI_OVERRIDES)
         return weft_fail(err, WEFT_E_USAGE, "--as, --to: too many --set");
-    as.overrides[as.n_overrides++] = "plan.for=fsdp2";
+    snprintf(target, sizeof target, "plan.for=%s",
+             weft_targets[foreign ? planned->target : WEFT_FOR_FSDP2].name);
+    as.overrides[as.n_overrides++] = target;
     WEFT_TRY(weft_run_as_open(&as, planned, &out->session, err));
     WEFT_TRY(join_layers(fsdp2, out->session.config, err));
     WEFT_TRY(weft_run_as_stage(&out->session, planned, fsdp2->most_inputs - 1, err));

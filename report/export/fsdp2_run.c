@@ -168,9 +168,12 @@ static enum weft_status make_run(struct runner *r, struct weft_plan **out)
                          weft_problem_n_units(r->problem));
     for (int32_t u = 0; u < r->fsdp2->n_units; u++)
         WEFT_TRY(choose_strategy(r, u));
-    /* A plan for FSDP2 has this problem, and recomputes layers. Other plans do not. */
+    /* A plan for FSDP2 has these decisions, and recomputes layers. Other plans do not. */
+    const struct weft_plan *plan = r->fsdp2->plan;
     for (int32_t d = r->fsdp2->n_units; d < r->problem->n_decisions; d++)
-        if (r->problem == r->fsdp2->plan->problem) r->strategies[d] = r->fsdp2->plan->strategies[d];
+        if (weft_problem_target(plan->problem)->is_foreign &&
+            r->problem->n_decisions == plan->problem->n_decisions)
+            r->strategies[d] = plan->strategies[d];
     WEFT_TRY(run_slots(r));
     WEFT_TRY(weft_plan_create(r->problem, r->fsdp2->plan->planner, r->strategies, r->moves,
                               r->n_moves, out, r->err));

@@ -354,6 +354,77 @@ Test(target, a_reduction_may_copy_its_input)
     drop_made(&made);
 }
 
+/* The problem of `four` with keys of its cluster and of its plan. */
+static struct made make_with(const char *cluster, const char *plan)
+{
+    char begin[sizeof four], text[sizeof four + 128];
+    snprintf(begin, sizeof begin, four, "");
+    const char *ranks = strstr(begin, "\"ranks\": 2"), *target = strstr(begin, "\"for\"");
+    snprintf(text, sizeof text, "%.*s%s%.*s%s%s", (int)(ranks - begin), begin, cluster,
+             (int)(target - ranks), ranks, plan, target);
+    return make_of(text, false, 0);
+}
+
+/* At most one unit ahead. With prefetch the unit before launches each gather of a backward but the
+ * first. */
+Test(target, gathers_may_be_limited)
+{
+    for (int always = 0; always < 2; always++) {
+        struct made made =
+            make_with("", always ? "\"ahead\": 1, \"prefetch\": true, " : "\"ahead\": 1, ");
+        const struct weft_problem *problem = made.stages.problem;
+        const struct weft_item *early = find_item(problem, WEFT_ALL_GATHER, 2, 0),
+                               *again = find_item(problem, WEFT_ALL_GATHER, 1, 1);
+        expect_window(problem, early, "F:b", "F:b");
+        cr_expect(early->may_block);
+        expect_window(problem, find_item(problem, WEFT_ALL_GATHER, 0, 0), "fill", "fill");
+        expect_window(problem, again, "B:c", "B:c");
+        cr_expect_eq(again->may_block, !always);
+        drop_made(&made);
+    }
+}
+
+/* As c is copied out, d is reduced: c, the input and the output of d have 22 KiB. d with its
+ * gradient had 8 KiB in B:d. c's flat buffer is a gather's. */
+Test(target, the_begin_of_a_backward_is_in_the_slot_before)
+{
+    for (int always = 0; always < 2; always++) {
+        struct made made = make_with("", always ? "\"prefetch\": true, " : "");
+        int64_t bytes[2] = {0};
+        const char *const slots[] = {"B:d", "B:c"};
+        for (int i = 0; i < 2; i++)
+            bytes[i] = held_in(made.stages.problem, "fffs", slots[i]);
+        cr_expect_eq(bytes[0], always ? (8 + 14) << 10 : 8 << 10, "%lld", (long long)bytes[0]);
+        cr_expect_eq(bytes[1], 36 << 10, "%lld", (long long)bytes[1]);
+        drop_made(&made);
+    }
+}
+
+/* The pool of gathers has the largest pair of neighbours, b and c, or c and d; without a limit all
+ * units. Reduced gradients are half of all units. */
+Test(target, pools_are_common_rows)
+{
+    for (int ahead = 0; ahead < 2; ahead++) {
+        struct made made = make_with("\"pools\": true, ", ahead ? "\"ahead\": 1, " : "");
+        const struct weft_problem *problem = made.stages.problem;
+        int64_t gathers = 0, gradients = 0;
+        for (int32_t i = 0; i < problem->n_common; i++) {
+            const struct weft_hold *hold = &problem->common[i];
+            cr_expect(hold->category != WEFT_CATEGORY_SHARDED_GRADIENTS ||
+                      hold->last == problem->n_slots - 1);
+            if (hold->category == WEFT_CATEGORY_SHARDED_GRADIENTS) gradients += hold->bytes;
+            if (hold->category == WEFT_CATEGORY_COMMUNICATION && hold->bytes > gathers)
+                gathers = hold->bytes;
+        }
+        cr_expect_eq(gathers, (ahead ? 24 : 32) << 10, "%lld", (long long)gathers);
+        cr_expect_eq(gradients, 16 << 10, "%lld", (long long)gradients);
+        cr_expect_eq(find_item(problem, WEFT_ALL_GATHER, 2, 1)->stair_bytes, 0);
+        /* Units hold their flat buffers in the pool: half of the rows of forward. */
+        cr_expect_eq(held_in(problem, "fffs", "F:c"), 16 << 10);
+        drop_made(&made);
+    }
+}
+
 Test(target, micro_steps_wait_for_their_reductions)
 {
     struct made made = make_four(", \"grad_accum\": 2, \"reduce\": \"micro_step\"");

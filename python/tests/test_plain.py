@@ -91,20 +91,44 @@ class Plain(unittest.TestCase):
         config = make_random_config(random.Random(3))
         config["plan"]["recompute"] = "none"
 
-        def limited(name):
-            return {**config, "plan": {**config["plan"], "planner": name or "ilp"}}, None
-        own, rule = (program.make_plan(*limited(name), ("--work-limit", "20M")) for name in (None, "fsdp2"))
-        steps = [clocks.find_step(said, clocks.read_times(plan)) for plan, said in (own, rule)]
+        def limited(name, way=planning.Way()):
+            made = {**config, "plan": {**config["plan"], "planner": name or "ilp", "ahead": way.ahead, "prefetch": way.prefetch}}
+            return {**made, "cluster": {**config["cluster"], "pools": way.pools}}, None
+
+        def free(_, name, way):
+            return limited(name, way)
+        pairs = [(planning.OWN, *program.make_plan(*limited(name, planning.OWN), planning.WORK)) for name in (None, "fsdp2")]
+        steps = [clocks.find_step(said, clocks.read_times(plan)) for _, plan, said in pairs]
         self.assertLess(steps[0], steps[1])
-        for pairs in ((own, rule), (rule, own)):
-            self.assertIs(clocks.find_fastest(pairs), own[1])
-        twin = own[0], {**own[1], "units": own[1]["units"]}
-        self.assertIs(clocks.find_fastest((own, twin)), twin[1])
-        said, figures = planning.make_plans(True, limited, lambda _: limited("fsdp2"), None)
-        self.assertEqual((said["predicted"]["ahead_step_ns"], said["units"]), (steps[0], own[1]["units"]))
-        self.assertEqual(figures["ahead_step_ns"], clocks.find_step(clocks.make_default(rule[1]), clocks.read_times(rule[0])))
-        plain, figures = planning.make_plans(False, limited, lambda _: limited("fsdp2"), None)
+        for order in (pairs, pairs[::-1]):
+            self.assertIs(clocks.find_least(order, True), pairs[0])
+        twin = (*pairs[0][:2], {**pairs[0][2], "units": pairs[0][2]["units"]})
+        self.assertIs(clocks.find_least([pairs[0], twin], True), twin)
+        said, figures = planning.make_plans(True, limited, free, None, False, False)
+        self.assertLessEqual(said["predicted"]["ahead_step_ns"], steps[0])
+        own = pairs[1]
+        self.assertEqual(figures["ahead_step_ns"], clocks.find_step(clocks.make_default(own[2]), clocks.read_times(own[1])))
+        # Pools never serve each other, so more is reserved than is held at any time.
+        for told in (said["predicted"], figures):
+            self.assertGreater(told["reserved_bytes"], told["peak_bytes"])
+        plain, figures = planning.make_plans(False, limited, free, None, False, False)
         self.assertFalse("ahead_step_ns" in plain["predicted"] or "ahead_step_ns" in figures)
+
+    def test_a_limit_of_reserved_memory_is_kept(self):
+        """A plan that reserves at most as much as FSDP2's own gathers do. Less is refused."""
+        config = make_random_config(random.Random(5))
+        config["plan"]["recompute"] = "none"
+
+        def make(limit):
+            def limited(name, way):
+                made = {**config, "plan": {**config["plan"], "planner": name or "ilp", "ahead": way.ahead}}
+                return {**made, "cluster": {**config["cluster"], "pools": way.pools, **({"memory_limit": limit} if limit else {})}}, None
+            return planning.make_plans(True, limited, lambda _, name, way: limited(name, way), None, limit is not None, True)
+        told = make(None)[1]
+        said = make(f"{told['reserved_bytes']}B")[0]["predicted"]
+        self.assertTrue(said["peak_bytes"] < said["reserved_bytes"] <= told["reserved_bytes"], said)
+        with self.assertRaisesRegex(weft.WeftError, "no plan fits"):
+            make("1KiB")
 
     def test_layers_that_share_a_tensor_have_a_span(self):
         """They are one unit, whose layers the plan lists one by one."""

@@ -144,10 +144,12 @@ def add_step(plan, said):
     return said
 
 
-def find_fastest(pairs):
-    """Returns the export with the fastest step on a GPU of pairs of plan and export: the last one of equals."""
-    exports = [add_step(plan, said) for plan, said in pairs]
-    return min(reversed(exports), key=lambda said: said["predicted"]["ahead_step_ns"])
+def find_least(plans, ahead):
+    """Returns the fastest of (way, plan, export), the last one of equals. `ahead`: by its step on a GPU, which it gets."""
+    if ahead:
+        for _, plan, said in plans:
+            add_step(plan, said)
+    return min(reversed(plans), key=lambda each: each[2]["predicted"]["ahead_step_ns" if ahead else "step_ns"])
 
 
 def make_default(said):

@@ -1,18 +1,33 @@
 """Makes Weft's config and profile of a measured model, and the plan."""
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from .checks import check_options
-from .clocks import find_fastest, find_step, make_default, read_times
+from .clocks import find_least, find_step, make_default, read_times
 from .measures import Measured, measure, pad_rows
 from .plans import Plan
-from .program import WeftError, find_program, make_plan
+from .program import WeftError, find_program, make_plan, weigh_plan
 from .ranks import is_first, share_text
 
 LOOPS = ("foreach", "fused", "for-loop")  # of PyTorch's AdamW
 CADENCES = ("step", "micro_step", "auto")  # reductions of gradients
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}  # Weft's names, and PyTorch's
+
+
+WORK = "--work-limit", "20G"
+
+
+@dataclass(frozen=True)
+class Way:
+    """Restrictions of a plan: the key plan.ahead, plan.prefetch, and cluster.pools: the limit is of reserved memory."""
+    ahead: int = 0
+    prefetch: bool = False
+    pools: bool = False
+
+
+OWN = Way(1, prefetch=True)  # as FSDP2's own rule gathers; its memory is weighed most closely
 
 
 def find_cluster(cluster):
@@ -69,7 +84,7 @@ def describe_times(layer):
 
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
                 planner=None, reduce="f32", optimizer=None, micro_steps=1, cadence="step",
-                recompute="none"):
+                recompute="none", way=Way()):
     """Returns config and profile; None for a profile without measured times."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
@@ -84,6 +99,8 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     place["base"] = f"{read_size(place.get('base', '0B')) + measured.buffers}B"
     if timed and measured.reduce_copies:
         place["reduce_copies"] = True
+    if way.pools:
+        place["pools"] = True
     if memory_limit is not None:
         place["memory_limit"] = memory_limit
     if timed and place["ranks"] != measured.ranks:
@@ -106,7 +123,8 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                         "clip_norm": 1.0,
                         "optimizer": {"type": "adamw", "loop": find_loop(measured, timed, optimizer)},
                         "precision": {"compute": precision or ("f32" if timed else "bf16"), "reduce": reduce}},
-              "plan": {"for": "fsdp2", "planner": planner or "ilp", "recompute": recompute}}
+              "plan": {"for": "fsdp2", "planner": planner or "ilp", "recompute": recompute, "ahead": way.ahead,
+                       "prefetch": way.prefetch}}
     if not timed:
         return config, None
     def curve(of, name):
@@ -119,29 +137,65 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     return config, profile
 
 
-def is_on_gpu(measured, cluster):
-    """Returns whether the host runs ahead of the devices: on GPUs, and on a cluster unless its devices are CPUs by name."""
-    return measured.device == "cuda" if cluster is None else find_cluster(cluster).get("device", {}).get("type") != "cpu"
+def runs_ahead(measured, cluster):
+    """Returns whether the host runs ahead of the devices: not over gloo, and not on a cluster whose devices are CPUs by name."""
+    return not measured.reduce_copies if cluster is None else find_cluster(cluster).get("device", {}).get("type") != "cpu"
 
 
-def make_plans(ahead, limited, free, planner):
+def list_ways(ahead, has_limit, reserved):
+    """Returns lists of ways. Of a list the first way with a plan counts.
+
+    On a GPU more than one gather ahead takes a larger pool, so its plan must fit the limit with all pools.
+    """
+    if reserved:
+        return [[Way(count, pools=True)] for count in (1, 2, 4)]
+    if ahead:
+        return [[OWN, Way(1)], [Way(4, pools=has_limit)]]
+    return [[Way()], [Way(prefetch=True)]] if has_limit else [[Way()]]
+
+
+def find_plans(limited, planner, ways):
+    """Returns (way, plan, export) of the plans that fit. Raises the first refusal if none does."""
+    found, refusal = [], None
+    for way in ways:
+        try:
+            plan, said = make_plan(*limited(planner, way), WORK)
+        except WeftError as error:
+            refusal = refusal or error
+            continue
+        found.append((way, plan, said))
+        break
+    return found, refusal
+
+
+def make_plans(ahead, limited, free, planner, has_limit, reserved):
     """Returns the export of a plan within the limit, and figures of FSDP2's own rule without one.
 
-    `limited` and `free` make the config and profile of a planner. Where the host runs ahead, FSDP2's rule is the plan if it
-    fits and is as fast there, because planners count the launches of hooks that wait for compute.
+    `limited` makes the config and profile of a planner and a way, `free` those of an export and a way without a limit.
+    Where the host runs ahead, FSDP2's rule is the plan if it fits and is as fast there, because planners count the
+    launches of hooks that wait for compute.
     """
-    work = "--work-limit", "20G"
-    pairs = [make_plan(*limited(planner), work)]
+    found, refusal = [], None
+    for ways in list_ways(ahead, has_limit, reserved):
+        more, error = find_plans(limited, planner, ways)
+        found, refusal = found + more, refusal or error
     if ahead and planner is None:
-        try:
-            pairs.append(make_plan(*limited("fsdp2"), work))
-        except WeftError:
-            pass  # it does not fit
-    said = find_fastest(pairs) if ahead else pairs[0][1]
+        found += find_plans(limited, "fsdp2", [Way(1, pools=True) if reserved else OWN])[0]
+    if not found:
+        raise refusal
+    way, plan, said = find_least(found, ahead)
+    told = said["predicted"]
     # The rule has no limit to keep to, and its bound is not shown: no work is spent on one.
-    plan, rule = make_plan(*free(said), ("--work-limit", "1M"), force=True)
+    own, rule = make_plan(*free(said, "fsdp2", OWN), ("--work-limit", "1M"), force=True)
     if ahead:
-        rule["predicted"]["ahead_step_ns"] = find_step(make_default(rule), read_times(plan))
+        rule["predicted"]["ahead_step_ns"] = find_step(make_default(rule), read_times(own))
+        rule["predicted"]["reserved_bytes"] = weigh_plan(own, *free(said, "fsdp2", Way(1, pools=True)))["peak_bytes"]
+        told["reserved_bytes"] = told["peak_bytes"]
+        other = weigh_plan(plan, *free(said, planner, Way(way.ahead, pools=not way.pools)))
+        if way.pools:
+            told.update(peak_bytes=other["peak_bytes"], peak_slot=other["peak_slot"])
+        else:
+            told["reserved_bytes"] = other["peak_bytes"]
     return said, rule["predicted"]
 
 
@@ -168,7 +222,7 @@ def find_policy(policy, precision):
 
 def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
          planner=None, mp_policy=None, optimizer=None, micro_steps=1, cadence="step",
-         recompute="none"):
+         recompute="none", reserved_limit=None):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
@@ -179,8 +233,12 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     `cadence` says if their gradients are reduced once a "step", in each "micro_step", or "auto": the faster way.
     `recompute` says which layers may have an activation checkpoint: "none", "if-needed" (some, if nothing fits without),
     "auto" (as the planner finds best), "whole" (all that can), or names of modules with commas between them.
+    `memory_limit` is of tensors. `reserved_limit`, given instead, is of the memory that PyTorch's allocator reserves for them
+    on a GPU, with a pool for each stream.
     """
     check_steps(micro_steps, cadence)
+    if memory_limit is not None and reserved_limit is not None:
+        raise WeftError("memory_limit is of tensors, and reserved_limit of the pools that hold them: give one of them")
     if mp_policy is None and precision is None and cluster is not None:
         precision = "bf16"
     mp_policy, precision, reduce = find_policy(mp_policy, precision)
@@ -191,14 +249,19 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     text, own = "", None
     if is_first():
         try:
-            def limited(name):
-                return make_config(measured, memory_limit, ranks, cluster, precision, name, reduce, optimizer, micro_steps,
-                                   cadence, recompute)
+            limit, ahead = reserved_limit or memory_limit, runs_ahead(measured, cluster)
+            if reserved_limit is not None and not ahead:
+                raise WeftError("reserved_limit is of a GPU's pools, and these ranks run on CPUs: give memory_limit")
 
-            def free(said):
+            def limited(name, way):
+                return make_config(measured, limit, ranks, cluster, precision, name, reduce, optimizer, micro_steps,
+                                   cadence, recompute, way)
+
+            def free(said, name, way):
                 chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
-                return make_config(measured, None, ranks, cluster, precision, "fsdp2", reduce, optimizer, micro_steps, chosen)
-            said, rule = make_plans(is_on_gpu(measured, cluster), limited, free, planner)
+                return make_config(measured, None, ranks, cluster, precision, name, reduce, optimizer, micro_steps, chosen,
+                                   "none" if name == "fsdp2" else recompute, way)
+            said, rule = make_plans(ahead, limited, free, planner, limit is not None, reserved_limit is not None)
             said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
             said["replicas"] = measured.replicas
             modules = {layer.name: layer.names for layer in measured.layers}

@@ -108,6 +108,9 @@ class Plan:
                      f"faster than {seconds(told['bound_ns'])} (gap {100 * told['gap']:.2f} %)")
         lines.append(f"memory  {size(told['peak_bytes'])} of tensors a rank, in {told['peak_slot']}; "
                      "the allocator, NCCL and the context come on top")
+        if "reserved_bytes" in told:
+            lines.append(f"        {size(told['reserved_bytes'])} reserved on a GPU, in a pool for each stream: compute, gathers, "
+                         "reduced gradients")
         if self.rule is not None:
             key = "ahead_step_ns" if ahead and "ahead_step_ns" in self.rule else "step_ns"
             gain = 100 * (1 - told[key] / self.rule[key])

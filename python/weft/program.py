@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 VERSION = "0.1.0"  # of the package, and of the program that it works with
@@ -53,15 +54,33 @@ def make_export(config, profile=None, flags=(), force=False):
     return make_plan(config, profile, flags, force)[1]
 
 
+@contextmanager
+def write_files(**contents):
+    """Yields paths of temporary JSON files by name; None: no content yet."""
+    with tempfile.TemporaryDirectory() as directory:
+        paths = {name: str(Path(directory) / f"{name}.json") for name in contents}
+        for name, content in contents.items():
+            if content is not None:
+                Path(paths[name]).write_text(json.dumps(content), encoding="utf-8")
+        yield paths
+
+
+def name_profile(paths, profile):
+    return ("--profile", paths["profile"]) if profile else ()
+
+
 def make_plan(config, profile=None, flags=(), force=False):
     """Returns the contents of the plan's file and of its export."""
     check_version()
-    with tempfile.TemporaryDirectory() as directory:
-        paths = {name: str(Path(directory) / f"{name}.json") for name in ("config", "profile", "plan")}
-        for name, content in (("config", config), ("profile", profile)):
-            if content is not None:
-                Path(paths[name]).write_text(json.dumps(content), encoding="utf-8")
-        measured = ("--profile", paths["profile"]) if profile else ()
-        run_program("plan", paths["config"], "-o", paths["plan"], "-q", *measured, *flags)
+    with write_files(config=config, profile=profile, plan=None) as paths:
+        run_program("plan", paths["config"], "-o", paths["plan"], "-q", *name_profile(paths, profile), *flags)
         said = json.loads(run_program("export", paths["plan"], "--to", "fsdp2", *(("--force",) if force else ())))
         return json.loads(Path(paths["plan"]).read_text(encoding="utf-8")), said
+
+
+def weigh_plan(plan, config, profile=None):
+    """Returns peak_bytes and peak_slot of a plan in the memory of another config."""
+    with write_files(config=config, profile=profile, plan=plan) as paths:
+        said = json.loads(run_program("export", paths["plan"], "--to", "fsdp2", "--force", "--config",
+                                      paths["config"], *name_profile(paths, profile)))
+    return said["as_run"]

@@ -216,6 +216,8 @@ void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
     weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
     weft_json_put_integer(&writer, "data_wait_ns", line->data_wait_ns);
     weft_json_put_integer(&writer, "tokens", line->tokens);
+    weft_json_put_number(&writer, "model_flops_per_s", line->model_flops_per_s);
+    weft_json_put_number(&writer, "mfu", line->mfu);
     if (line->parameters.high != 0 || line->parameters.low != 0)
         weft_json_put_string(&writer, "parameters", weft_hash_show(line->parameters, hash));
     if (line->gradients.step > 0) put_groups(&writer, &line->gradients);

@@ -5,6 +5,8 @@
 
 #define COUNT(name, text)  WEFT_KEY_PART(WEFT_KEY_INT64, name, NULL, text)
 #define NUMBER(name, text) WEFT_KEY_PART(WEFT_KEY_NUMBER, name, NULL, text)
+#define NUMBER_OR_NULL(name, text)                                                                 \
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_NUMBER, name, NULL, text)
 #define BITS_IF(name, text)                                                                        \
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_OR_NULL, WEFT_KEY_NUMBER, name, NULL, text)
 /* The first keys of every line. */
@@ -36,6 +38,8 @@ static const struct weft_key_table step_table = WEFT_KEY_TABLE_OPEN(
     COUNT("overlapped_ns", "of communication during compute"),
     COUNT("data_wait_ns", "before the step, for its data"),
     COUNT("tokens", "of all ranks in this step"),
+    NUMBER_OR_NULL("model_flops_per_s", "of all ranks: forward and backward without recomputation"),
+    NUMBER_OR_NULL("mfu", "their share of the devices' peak; null: cluster.device.flops lacks it"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_HASH, "parameters", NULL,
                      "hash of all trained parameters before the step (train.fingerprint.every)"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "gradients", &gradients_table,

@@ -34,8 +34,10 @@ struct weft_step_line { /* result of a step; times differ by rank */
     int64_t step_ns, exposed_ns, overlapped_ns; /* from this rank's trace */
     int64_t data_wait_ns;                       /* waited for data before the step */
     int64_t tokens;                             /* of all ranks in this step */
-    struct weft_hash parameters;                /* before the step; zero: not asked for */
-    struct weft_group_hashes gradients;         /* of this step or the one before */
+    double model_flops_per_s;                   /* of all ranks, without recomputation */
+    double mfu;                  /* their share of the devices' peak; NaN: the cluster gives none */
+    struct weft_hash parameters; /* before the step; zero: not asked for */
+    struct weft_group_hashes gradients; /* of this step or the one before */
     struct weft_run_facts run;
 };
 

@@ -21,6 +21,7 @@
 #include "runtime/train/saving.h"
 #include "runtime/train/schedule.h"
 #include "spec/config_batch.h"
+#include "spec/profile/flops.h"
 #include "spec/target.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
@@ -47,8 +48,9 @@ struct run {
     struct weft_dump *dump; /* NULL: writes no tensors */
     struct weft_trace *trace;
     struct times *times;
-    int64_t waited_ns; /* for data, after the first steps */
-    int64_t steps;     /* of this call, without steps before a resume */
+    double step_flops, peak_flops; /* of all ranks; the peak is 0 if the cluster gives none */
+    int64_t waited_ns;             /* for data, after the first steps */
+    int64_t steps;                 /* of this call, without steps before a resume */
     struct weft_run_memory memory;
     struct weft_run_facts facts;
     struct weft_train_options saving_options; /* as options, but add_facts gets its lines */
@@ -193,10 +195,13 @@ static enum weft_status open_data(struct run *run, struct weft_error *err)
 static enum weft_status open_run(struct run *run, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
+    const char *figure;
     run->times = malloc(sizeof *run->times);
     run->unread = calloc(1, sizeof *run->unread);
     if (run->times == NULL || run->unread == NULL)
         return weft_fail_memory(err, "the times of steps");
+    WEFT_TRY(weft_flops_of_step(o->config, &run->step_flops, err));
+    run->peak_flops = weft_flops_peak(o->config, &figure) * run->ranks;
     WEFT_TRY(open_data(run, err));
     WEFT_TRY(weft_trace_create(o->program, trace_source(run), &run->trace, err));
     WEFT_TRY(weft_identity_compare(o, err));
@@ -502,6 +507,8 @@ static enum weft_status tell_step(struct run *run, const struct weft_step_inputs
 {
     const struct weft_train_options *o = run->options;
     const struct weft_train *train = run->train;
+    const double flops_per_s =
+        summary->step_ns > 0 ? 1e9 * run->step_flops / (double)summary->step_ns : NAN;
     const struct weft_step_line line = {
         .step = inputs->step,
         .steps = train->steps,
@@ -515,6 +522,8 @@ static enum weft_status tell_step(struct run *run, const struct weft_step_inputs
         .overlapped_ns = summary->overlapped_ns,
         .data_wait_ns = run->trace->data_wait_ns,
         .tokens = step_tokens(run),
+        .model_flops_per_s = flops_per_s,
+        .mfu = run->peak_flops > 0 ? flops_per_s / run->peak_flops : NAN,
         .parameters = result->parameters,
         .gradients = result->gradients,
         .run = run->facts,

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "spec/config_batch.h"
 #include "spec/layer.h"
+#include "spec/profile/flops.h"
 #include "spec/profile/profile.h"
 
 enum {
@@ -86,26 +87,6 @@ static int64_t to_ns(double seconds)
     return ns < most ? (int64_t)ns : (int64_t)most;
 }
 
-static double peak_flops(const struct weft_config *config, const char **figure)
-{
-    const struct weft_device_spec *device = &config->cluster.device;
-    switch ((enum weft_dtype)config->train.precision.compute) {
-    case WEFT_F32:
-        *figure = "device.flops.f32";
-        return device->flops.f32;
-    case WEFT_BF16:
-        *figure = "device.flops.bf16";
-        return device->flops.bf16;
-    case WEFT_F16:
-        *figure = "device.flops.f16";
-        return device->flops.f16;
-    case WEFT_DTYPE_COUNT:
-        break;
-    }
-    *figure = "device.flops";
-    return 0;
-}
-
 /* Times of a layer: flops / (peak x efficiency), and at least moved bytes / memory bandwidth.
  * Restoring has times of its own, which backward adds. */
 static enum weft_status layer_times(struct figures *figures, const struct weft_layer *layer,
@@ -118,7 +99,7 @@ static enum weft_status layer_times(struct figures *figures, const struct weft_l
     char part[512];
     WEFT_TRY(weft_layer_work(layer, batch, &work, err));
     snprintf(part, sizeof part, "time of layer \"%s\" (%s)", layer->name, out->key);
-    double peak = peak_flops(figures->config, &figure);
+    double peak = weft_flops_peak(figures->config, &figure);
     if (peak <= 0) note_missing(figures, figure, part);
     if (device->memory_bytes_per_s <= 0) note_missing(figures, "device.memory_bandwidth", part);
     for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)

@@ -112,6 +112,8 @@ Test(metrics, lines_have_their_values)
                                   .overlapped_ns = 13,
                                   .data_wait_ns = 14,
                                   .tokens = 15,
+                                  .model_flops_per_s = 16,
+                                  .mfu = 0.75,
                                   .run = facts};
     weft_text_init(&out);
     weft_metrics_step(&step, &out);
@@ -119,7 +121,7 @@ Test(metrics, lines_have_their_values)
                 ",\"step\":3,\"tokens_per_s\":1.5,\"held_bytes\":2048,\"predicted_step_ns\":31,"
                 "\"emulated\":false,\"loss\":2.5,\"norm\":0.25,\"clip\":0.5,\"lr\":0.125,"
                 "\"loss_scale\":4,\"step_ns\":11,\"exposed_ns\":12,\"overlapped_ns\":13,"
-                "\"data_wait_ns\":14,\"tokens\":15}\n");
+                "\"data_wait_ns\":14,\"tokens\":15,\"model_flops_per_s\":16,\"mfu\":0.75}\n");
     weft_text_finish(&out);
     weft_text_init(&out);
     step.norm = WEFT_UNMEASURED; /* not computed */

@@ -30,12 +30,13 @@ demo: program
 install: product
 	meson install -C $(BUILD) --no-rebuild
 
-# strace injects faults of disks, g++ compiles the header as C++ and the emulated GPU, cJSON reads written files a
-# second time, and two MPI libraries start ranks. Where one cannot be installed, its tests are skipped, and the end of
-# the check counts them.
+# strace injects faults of disks, zlib compresses traces, g++ compiles the header as C++ and the emulated GPU, cJSON reads
+# written files a second time, and two MPI libraries start ranks. Where one cannot be installed, its tests are skipped,
+# and the end of the check counts them.
 test-packages: packages
 	@sh scripts/packages.sh --optional strace
 	@sh scripts/packages.sh --optional g++
+	@sh scripts/packages.sh --optional zlib1g-dev
 	@sh scripts/packages.sh --optional libcjson-dev
 	@sh scripts/packages.sh --optional libopenmpi-dev openmpi-bin libmpich-dev mpich iproute2
 

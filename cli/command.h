@@ -59,25 +59,25 @@ struct weft_cli {
     const char *target; /* --for */
     const char *work_limit, *time_limit;
     const char *gap;
-    const char *profile;       /* --profile, as given */
-    const char *model;         /* --model, as given */
-    const char *cluster;       /* --cluster, as given */
-    const char *clusters;      /* --clusters FILE,FILE, of best */
-    const char *hf;            /* --hf: the model of a config that Weft makes */
-    const char *plan;          /* --plan */
-    const char *start;         /* --start, a plan file */
-    const char *config;        /* --config */
-    const char *trace;         /* --trace FILE */
-    const char *run_directory; /* --run */
-    const char *resume;        /* --resume, "" if bare */
-    const char *from;          /* --from */
-    const char *steps;         /* --steps A..B, of replay */
-    bool groups;               /* --groups, of replay */
-    const char *dump, *into;   /* --dump layer:NAME and --into DIR, of replay */
-    const char *part, *draw;   /* of audit */
-    const char *disk;          /* --disk */
-    const char *clock;         /* --clock wall|virtual */
-    const char *sweeps[2];     /* --sweep key=a,b,c */
+    const char *profile;                           /* --profile, as given */
+    const char *model;                             /* --model, as given */
+    const char *cluster;                           /* --cluster, as given */
+    const char *clusters;                          /* --clusters FILE,FILE, of best */
+    const char *hf;                                /* --hf: the model of a config that Weft makes */
+    const char *plan;                              /* --plan */
+    const char *start;                             /* --start, a plan file */
+    const char *config;                            /* --config */
+    const char *trace, *trace_steps, *tensorboard; /* of train; trace of simulate too */
+    const char *run_directory;                     /* --run */
+    const char *resume;                            /* --resume, "" if bare */
+    const char *from;                              /* --from */
+    const char *steps;                             /* --steps A..B, of replay */
+    bool groups;                                   /* --groups, of replay */
+    const char *dump, *into;                       /* --dump layer:NAME and --into DIR, of replay */
+    const char *part, *draw;                       /* of audit */
+    const char *disk;                              /* --disk */
+    const char *clock;                             /* --clock wall|virtual */
+    const char *sweeps[2];                         /* --sweep key=a,b,c */
     int32_t n_sweeps;
     const char *largest, *least;                               /* --largest KEY, --least KEY */
     const char *prompt;                                        /* --prompt TEXT */

@@ -7,7 +7,6 @@
 
 #include "base/pool.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "program/program.h"
 
 struct weft_record {
@@ -64,9 +63,5 @@ struct weft_plan_times {
 };
 void weft_simulate_plan_times(const struct weft_plan *plan, int64_t *scratch,
                               struct weft_plan_times *out);
-
-/* Writes the Chrome trace event format for chrome://tracing and Perfetto. */
-void weft_trace_write_chrome(const struct weft_program *program, const struct weft_plan *plan,
-                             const struct weft_trace *trace, struct weft_text *out);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/machine/cores.h"
 #include "cli/job/hosts.h"
+#include "cli/job/tracing.h"
 #include "cli/process/load.h"
 #include "cli/process/rank_watch.h"
 #include "cli/progress.h"
@@ -20,9 +21,9 @@
 #include "runtime/launch/launch.h"
 #include "spec/config_batch.h"
 
-enum { DESCRIPTION, RESULT, ERRORS, REACH, N_FILES };
+enum { DESCRIPTION, RESULT, ERRORS, REACH, TRACE, N_FILES };
 static const char *const file_names[N_FILES] = {"WEFT_JOB_FD", "WEFT_RESULT_FD", "WEFT_ERROR_FD",
-                                                "WEFT_REACH_FD"};
+                                                "WEFT_REACH_FD", "WEFT_TRACE_FD"};
 
 static enum weft_status make_files(int fds[N_FILES], struct weft_error *err)
 {
@@ -255,12 +256,15 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
 {
     WEFT_TRY(weft_job_check(job->config, err));
     WEFT_TRY(weft_job_check_disk(job->config, job->plan, err));
-    int fds[N_FILES] = {-1, -1, -1, -1};
+    int fds[N_FILES] = {-1, -1, -1, -1, -1};
     enum weft_status status = make_files(fds, err);
     if (status == WEFT_OK)
         status = weft_hosts_are_ours() ? run_on_hosts(job, fds, err) : launch_ranks(job, fds, err);
     if (job->reach) take_reach(fds[REACH], job->reach);
     if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);
+    if (status == WEFT_OK && job->trace)
+        status =
+            weft_tracing_join(job->trace, fds[TRACE], (int32_t)job->config->cluster.ranks, err);
     close_files(fds);
     return status;
 }

@@ -51,7 +51,9 @@ struct weft_job {
     const char *dump, *dump_to;    /* TRAIN: tensors to write, of a replay; or NULL */
     int64_t replay_from;           /* TRAIN: the first step of `dump` */
     const char *replay_bits;       /* what its bits depend on; or NULL */
-    const char *trace;             /* Chrome trace of the last step on rank 0, or NULL */
+    const char *trace;             /* file or folder of traces (tracing.h), or NULL */
+    const char *trace_steps;       /* of these steps; NULL: the last */
+    const char *tensorboard;       /* folder of event files, or NULL */
     struct weft_watch *watch;      /* shows rank 0's progress; or NULL */
     /* The request to stop, shared with the caller's handlers; or NULL. */
     struct weft_stop *stop;

@@ -47,6 +47,8 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
         put_text(&writer, "kept", &part);
     }
     if (job->trace) weft_json_put_string(&writer, "trace", job->trace);
+    if (job->trace_steps) weft_json_put_string(&writer, "trace_steps", job->trace_steps);
+    if (job->tensorboard) weft_json_put_string(&writer, "tensorboard", job->tensorboard);
     const struct weft_kinds *kinds = job->config->kinds;
     if (kinds != NULL) {
         weft_json_key(&writer, "layers");

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
-#include "base/file.h"
 #include "base/json/json.h"
 #include "base/wrap.h"
 #include "cli/command.h"
 #include "cli/job/job.h"
 #include "cli/job/rank.h"
+#include "cli/job/tracing.h"
 #include "cli/job/trap.h"
 #include "cli/layers.h"
 #include "cli/process/rank_watch.h"
@@ -21,6 +21,7 @@
 #include "library/machine.h"
 #include "library/metrics.h"
 #include "library/session.h"
+#include "library/tensorboard.h"
 #include "runtime/checkpoint/shared.h"
 #include "runtime/launch/launch.h"
 #include "spec/config_batch.h"
@@ -38,6 +39,8 @@ struct rank {
     struct weft_failpoint failpoint;
     struct weft_machine machine;
     struct weft_metrics *metrics;
+    struct weft_tensorboard *board; /* NULL: writes no events */
+    struct weft_tracing tracing;
     struct weft_error unseen; /* the error of a failed write to stdout; WEFT_OK: none */
     struct weft_job_reach reach;
 };
@@ -143,6 +146,8 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "replay_bits"), &rank->job.replay_bits);
     weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
+    weft_json_string(weft_json_member(root, "trace_steps"), &rank->job.trace_steps);
+    weft_json_string(weft_json_member(root, "tensorboard"), &rank->job.tensorboard);
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
     weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
     weft_json_string(weft_json_member(root, "from"), &rank->job.from);
@@ -279,6 +284,8 @@ static enum weft_status on_evaluation(void *context, const struct weft_evaluatio
     struct lines lines = begin_lines(context);
     weft_job_evaluation_line(line, &lines.shown);
     weft_metrics_evaluation(line, &lines.json);
+    const struct rank *rank = context;
+    if (rank->board != NULL) weft_tensorboard_evaluation(rank->board, line);
     return tell_lines(context, &lines, err);
 }
 
@@ -302,6 +309,20 @@ static enum weft_status on_save(void *context, const struct weft_save_line *line
     return tell_lines(rank, &lines, err);
 }
 
+static enum weft_status trace_step(struct rank *rank, const struct weft_step_line *line,
+                                   const struct weft_trace *trace, struct weft_error *err)
+{
+    return weft_tracing_add(&rank->tracing, rank->session.program, rank->session.plan, trace,
+                            line->step, line->steps, err);
+}
+
+/* On ranks that tell nothing. */
+static enum weft_status on_quiet_step(void *context, const struct weft_step_line *line,
+                                      const struct weft_trace *trace, struct weft_error *err)
+{
+    return trace_step(context, line, trace, err);
+}
+
 static enum weft_status on_step(void *context, const struct weft_step_line *line,
                                 const struct weft_trace *trace, struct weft_error *err)
 {
@@ -312,20 +333,12 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     leave_reach(rank);
     weft_job_step_line(line, &lines.shown);
     weft_metrics_step(line, &lines.json);
+    if (rank->board != NULL) weft_tensorboard_step(rank->board, line);
     WEFT_TRY(tell_lines(rank, &lines, err));
     if (!rank->watch.watch.noun)
         weft_watch_count(&rank->watch.watch, "step", line->step - 1, line->steps);
     weft_watch_count(&rank->watch.watch, "step", line->step, line->steps);
-    if (!rank->job.trace || line->step != line->steps) return WEFT_OK;
-    struct weft_text text;
-    weft_text_init(&text);
-    weft_trace_write_chrome(rank->session.program, rank->session.plan, trace, &text);
-    enum weft_status status =
-        weft_text_ok(&text)
-            ? weft_file_write(rank->job.trace, weft_text_chars(&text), text.length, err)
-            : weft_fail_memory(err, "the trace");
-    weft_text_finish(&text);
-    return status;
+    return trace_step(rank, line, trace, err);
 }
 
 static void on_exec(void *context, const struct weft_exec *exec)
@@ -375,6 +388,15 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         WEFT_TRY(weft_checkpoint_prove_shared(rank->machine.comm, rank->job.checkpoints, err));
     if (tells && rank->job.metrics)
         WEFT_TRY(weft_metrics_open(rank->job.metrics, &rank->metrics, err));
+    const struct weft_tensorboard_run run = {.ranks = session->config->cluster.ranks,
+                                             .limit_bytes =
+                                                 session->plan->problem->tiers[0].limit_bytes};
+    if (tells && rank->job.tensorboard)
+        WEFT_TRY(weft_tensorboard_open(rank->job.tensorboard, &run, &rank->board, err));
+    if (rank->job.trace)
+        WEFT_TRY(weft_tracing_open(rank->job.trace, rank->job.trace_steps, rank->meeting.rank,
+                                   rank->meeting.ranks, inherited_fd("WEFT_TRACE_FD"),
+                                   &rank->tracing, err));
     struct weft_train_options options = {
         .config = session->config,
         .plan = session->plan,
@@ -386,7 +408,9 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .poison = rank->job.poison,
         .failpoint = &rank->failpoint,
         .on_exec = on_exec,
-        .on_step = tells ? on_step : NULL,
+        .on_step = tells             ? on_step
+                   : rank->job.trace ? on_quiet_step
+                                     : NULL,
         .on_group = tells && rank->job.groups ? on_group : NULL,
         .on_evaluation = tells ? on_evaluation : NULL,
         .on_save = tells ? on_save : NULL,
@@ -409,6 +433,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     struct weft_text text;
     WEFT_TRY(weft_train_run(&options, &result, err));
     WEFT_TRY(judge_output(rank, err));
+    WEFT_TRY(weft_tracing_end(&rank->tracing, err));
     weft_text_init(&text);
     weft_metrics_result(&result, &text);
     enum weft_status status = leave_result(rank, &text, err);
@@ -419,6 +444,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 static void close_rank(struct rank *rank)
 {
     weft_metrics_close(rank->metrics);
+    weft_tensorboard_close(rank->board);
+    weft_tracing_close(&rank->tracing);
     weft_machine_close(&rank->machine);
     weft_session_close(&rank->session);
     weft_layer_files_close(&rank->layers);

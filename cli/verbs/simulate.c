@@ -5,13 +5,13 @@
 #include "base/json/json.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/job/tracing.h"
 #include "cli/study/run_as.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/rival.h"
 #include "library/session.h"
 #include "program/predict.h"
-#include "program/trace.h"
 #include "report/jitter.h"
 #include "report/plan_report.h"
 #include "spec/target.h"
@@ -20,22 +20,12 @@
 static enum weft_status write_trace(const struct weft_cli *cli, const struct weft_session *session,
                                     struct weft_error *err)
 {
-    struct weft_trace *trace = NULL;
-    struct weft_text text;
     if (session->program == NULL)
         return weft_fail(err, WEFT_E_USAGE,
                          "--trace: a plan for %s has no program of Weft's to trace; leave the flag "
                          "out",
                          weft_config_target(session->config)->title);
-    WEFT_TRY(weft_simulate(session->program, &trace, err));
-    weft_text_init(&text);
-    weft_trace_write_chrome(session->program, session->plan, trace, &text);
-    enum weft_status status =
-        weft_text_ok(&text) ? weft_file_write(cli->trace, weft_text_chars(&text), text.length, err)
-                            : weft_fail_memory(err, "the trace");
-    weft_text_finish(&text);
-    weft_trace_destroy(trace);
-    return status;
+    return weft_tracing_simulate(cli->trace, session->program, session->plan, err);
 }
 
 /* Checks the plan against --config, and writes the trace if asked. */
@@ -222,16 +212,14 @@ const struct weft_command weft_command_simulate = {
     .summary = "replays a plan in the cost model",
     .details =
         "The same event-by-event replay that judges every planner. --trace writes a Chrome\n"
-        "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "
-        "With --config\n"
+        "trace (Perfetto) of all lanes, of launches and of memory by category. With --config\n"
         "the plan must be that config's. --as fsdp2 simulates the plan as PyTorch's FSDP2 "
         "runs it:\n"
         "whole units, its hooks and prefetch lists, and memory as it holds it. A plan that "
         "was not made\n"
         "--for fsdp2 needs --config. Exit 78 if FSDP2 needs more than the plan's limit; "
         "--force\n"
-        "simulates it. PLAN may also be a rival, a file of plans by another program for "
-        "--config\n"
+        "simulates it. PLAN may also be a rival, a file of plans by another program for --config\n"
         "(docs/rivals.md). --jitter simulates every rank with random compute times: log-normal "
         "with the\n"
         "planned mean, a draw for each step, rank and slot. A collective waits for the last "

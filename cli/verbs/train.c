@@ -17,6 +17,7 @@
 #include "cli/job/job.h"
 #include "cli/job/rank.h"
 #include "cli/job/resume.h"
+#include "cli/job/tracing.h"
 #include "cli/process/load.h"
 #include "cli/study/refusal.h"
 #include "cli/terminal.h"
@@ -31,6 +32,7 @@
 #include "runtime/checkpoint/directory.h"
 #include "runtime/train/evaluation.h"
 #include "spec/config_batch.h"
+#include "spec/profile/flops.h"
 
 static struct weft_stop stop;
 /* Set when ranks start: from then on a single signal does not end the launcher. */
@@ -118,6 +120,23 @@ static void put_memory(const struct weft_program *program, const struct weft_tra
     }
 }
 
+/* Puts the flops of a rank, and their share of its device's peak. */
+static void put_flops(const struct weft_config *config, const struct weft_train_result *result,
+                      struct weft_text *out)
+{
+    const char *figure;
+    double flops = 0;
+    const double peak = weft_flops_peak(config, &figure);
+    if (result->step_ns <= 0 || weft_flops_of_step(config, &flops, NULL) != WEFT_OK) return;
+    const double rate = 1e9 * flops / (double)result->step_ns / (double)config->cluster.ranks;
+    weft_text_addf(out, "flops     %.3g T/s a rank, ", rate / 1e12);
+    if (peak > 0)
+        weft_text_addf(out, "%.1f %% of the %.3g T/s of cluster.%s\n", 100 * rate / peak,
+                       peak / 1e12, figure);
+    else
+        weft_text_addf(out, "of an unknown peak: cluster.%s is not given\n", figure);
+}
+
 /* Puts the last evaluation, since --quiet hides its line among the steps. */
 static void put_validation(const struct weft_config *config, const struct weft_train_result *result,
                            struct weft_text *out)
@@ -147,6 +166,7 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
     weft_text_addf(out, "exposed   %s measured%s, %s predicted\n",
                    weft_units_show_ns(result->exposed_ns, a), link,
                    weft_units_show_ns(p->exposed_ns, b));
+    put_flops(session->config, result, out);
     put_memory(session->program, result, out);
     weft_text_addf(out, "loss      %.4f to %.4f after %lld steps; parameters %s\n",
                    weft_units_unsigned_nan(result->first_loss),
@@ -213,6 +233,8 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
                               : WEFT_STEPS_TEXT,
         .metrics = metrics,
         .trace = cli->trace,
+        .trace_steps = cli->trace_steps,
+        .tensorboard = cli->tensorboard,
         .checkpoints = weft_run_saves(&session->config->train) ? run->checkpoints : NULL,
         .resume = run->resume,
         .from = run->from[0] != '\0' ? run->from : NULL,
@@ -251,26 +273,13 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
-/* Fails early if the trace, written after the last step, has no writable folder. */
-static enum weft_status check_trace(const char *path, struct weft_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    struct weft_text directory;
-    weft_text_init(&directory);
-    if (slash != NULL) weft_text_append(&directory, path, (size_t)(slash - path) + 1);
-    const char *where = slash != NULL ? weft_text_chars(&directory) : ".";
-    enum weft_status status = WEFT_OK;
-    if (!weft_text_ok(&directory))
-        status = weft_fail_memory(err, "a path");
-    else if (access(where, W_OK) != 0)
-        status = weft_fail(err, WEFT_E_CREATE, "--trace %s: %s: %s", path, where, strerror(errno));
-    weft_text_finish(&directory);
-    return status;
-}
-
 static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
 {
-    if (cli->trace) WEFT_TRY(check_trace(cli->trace, err));
+    struct weft_tracing_steps steps;
+    if (cli->trace_steps && !cli->trace)
+        return weft_fail(err, WEFT_E_USAGE, "--trace-steps goes with --trace FILE");
+    WEFT_TRY(weft_tracing_read_steps(cli->trace_steps, 0, &steps, err));
+    if (cli->trace) WEFT_TRY(weft_tracing_check(cli->trace, err));
     if (cli->clock && strcmp(cli->clock, "wall") != 0 && strcmp(cli->clock, "virtual") != 0)
         return weft_fail(err, WEFT_E_USAGE, "--clock %s: wall or virtual", cli->clock);
     if (cli->output)
@@ -303,6 +312,8 @@ static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resu
 {
     WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
     WEFT_TRY(weft_elastic_check(elastic, session->config, err));
+    struct weft_tracing_steps traced;
+    WEFT_TRY(weft_tracing_read_steps(cli->trace_steps, session->config->train.steps, &traced, err));
     struct weft_manifest_split split;
     WEFT_TRY(weft_run_directory_check(request, session->config, finished, &split, err));
     if (*finished) return WEFT_OK;
@@ -536,11 +547,13 @@ const struct weft_command weft_command_train = {
         "ranks, stop it after the step with a checkpoint and exit 75. Further signals are the "
         "same request; Ctrl-C twice, or the first signal again after 10 s, ends it at once and "
         "tells which steps are lost. --clock virtual runs the same program with predicted "
-        "durations, --poison fills memory that the plan says is dead, --trace FILE writes rank "
-        "0's last step as a Chrome trace.",
+        "durations, --poison fills memory that the plan says is dead. --trace FILE writes the "
+        "last step of all ranks, and the prediction, as one Chrome trace; --trace DIR/ writes a "
+        "file for each rank, as Holistic Trace Analysis reads them; --trace-steps 3,10..12 traces "
+        "these steps. --tensorboard DIR writes event files.",
     .flags = "--set --model --cluster --layers --ranks --seed --memory-limit --planner "
              "--work-limit --time-limit --gap --profile --plan --run --resume --from --elastic "
-             "--clock --poison --trace",
+             "--clock --poison --trace --trace-steps --tensorboard",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

@@ -1,11 +1,6 @@
 #include "program/trace.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
-
-#include "base/json/json.h"
-#include "program/program_text.h"
-#include "tests/program/random_model.h"
 
 /* A program without buffers: F of 10, a gather after its mark, a mark that waits for the gather, F
  * of 5. */
@@ -60,71 +55,4 @@ Test(trace, summary_by_hand)
     cr_assert_eq(summary.peak_slot, 0);
     weft_trace_destroy(trace);
     weft_trace_destroy(NULL);
-}
-
-static void expect_parses(const struct weft_text *text, const char *array, size_t least)
-{
-    struct weft_json *document = NULL;
-    struct weft_error err = {0};
-    enum weft_status status =
-        weft_json_parse(weft_text_chars(text), text->length, "trace", &document, &err);
-    cr_assert_eq(status, WEFT_OK, "%s", err.text);
-    const struct weft_json_value *events = weft_json_member(weft_json_root(document), array);
-    cr_assert_geq(weft_json_count(events), least);
-    weft_json_destroy(document);
-}
-
-Test(trace, written_forms_are_json)
-{
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        struct random_case random;
-        struct weft_error err = {0};
-        struct weft_text text;
-        struct weft_trace *trace = NULL;
-        random_case_init(&random, seed);
-        struct weft_plan *plan = random_plan(&random, 0);
-        struct weft_program *program = random_program(&random, plan);
-        cr_assert_eq(weft_simulate(program, &trace, &err), WEFT_OK);
-        weft_text_init(&text);
-        weft_trace_write_chrome(program, plan, trace, &text);
-        /* A name a lane, a counter a slot, and every collective. */
-        expect_parses(&text, "traceEvents",
-                      (size_t)program->n_lanes + (size_t)program->n_slots +
-                          (size_t)plan->n_placements);
-        cr_assert(strstr(weft_text_chars(&text), "\"network\"") != NULL);
-        weft_text_finish(&text);
-        weft_program_write(program, &text);
-        expect_parses(&text, "instructions", (size_t)program->n_instructions);
-        weft_text_finish(&text);
-        weft_trace_destroy(trace);
-        weft_program_destroy(program);
-        weft_plan_destroy(plan);
-        random_case_finish(&random);
-    }
-}
-
-/* Nanoseconds become thousandths of microseconds. */
-Test(trace, chrome_counts_in_microseconds)
-{
-    struct random_case random;
-    struct weft_error err = {0};
-    struct weft_text text;
-    struct weft_trace *trace = NULL;
-    random_case_init(&random, 3);
-    struct weft_plan *plan = random_plan(&random, 0);
-    struct weft_program *program = random_program(&random, plan);
-    cr_assert_eq(weft_simulate(program, &trace, &err), WEFT_OK);
-    for (int32_t i = 0; i < program->n_instructions; i++)
-        trace->records[i] = (struct weft_record){0, 0};
-    trace->records[program->n_instructions - 1] = (struct weft_record){1234567, 1234568};
-    weft_text_init(&text);
-    weft_trace_write_chrome(program, plan, trace, &text);
-    cr_assert(strstr(weft_text_chars(&text), "\"ts\": 1234.567, \"dur\": 0.001") != NULL, "%s",
-              weft_text_chars(&text));
-    cr_assert(strstr(weft_text_chars(&text), "\"ts\": 0, \"dur\": 1234.567") != NULL);
-    weft_text_finish(&text);
-    weft_trace_destroy(trace);
-    weft_program_destroy(program);
-    weft_plan_destroy(plan);
-    random_case_finish(&random);
 }

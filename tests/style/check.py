@@ -52,7 +52,7 @@ MAY = {
 TIMELESS = PLANNING[1:] + ["layers", "report"]
 CLOCKS = {"base/clock.h", "time.h", "sys/time.h"}
 FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "dnnl.h", "cblas.h", "cublasLt.h", "cuda_runtime.h",
-           "cuda_runtime_api.h", "cuda.h", "pcre2.h"}
+           "cuda_runtime_api.h", "cuda.h", "pcre2.h", "zlib.h"}
 NOT_A_LIBRARY_S = re.compile(r"v?fork|_Fork|clone3?|f?exec[vl][a-z]*|posix_spawnp?|system|popen|"
                              r"sigaction|signal|sigset|signalfd|sigwait[a-z]*")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented")

@@ -124,7 +124,7 @@ extern const struct weft_command weft_command_demo, weft_command_init, weft_comm
     weft_command_audit, weft_command_sweep, weft_command_best, weft_command_export,
     weft_command_import, weft_command_doctor, weft_command_schema, weft_command_version,
     weft_command_generate, weft_command_data, weft_command_launch, weft_command_completion,
-    weft_command_man, weft_command_help, weft_command_rank;
+    weft_command_man, weft_command_help, weft_command_rank, weft_command_report;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);

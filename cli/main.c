@@ -18,15 +18,13 @@
 #include "runtime/launch/launch.h"
 
 const struct weft_command *const weft_commands[] = {
-    &weft_command_demo,     &weft_command_init,       &weft_command_check,
-    &weft_command_estimate, &weft_command_profile,    &weft_command_plan,
-    &weft_command_explain,  &weft_command_verify,     &weft_command_simulate,
-    &weft_command_train,    &weft_command_replay,     &weft_command_audit,
-    &weft_command_generate, &weft_command_data,       &weft_command_launch,
-    &weft_command_sweep,    &weft_command_best,       &weft_command_doctor,
-    &weft_command_schema,   &weft_command_export,     &weft_command_import,
-    &weft_command_version,  &weft_command_completion, &weft_command_help,
-    &weft_command_rank,     &weft_command_man,        NULL,
+    &weft_command_demo,     &weft_command_init,     &weft_command_check,   &weft_command_estimate,
+    &weft_command_profile,  &weft_command_plan,     &weft_command_explain, &weft_command_verify,
+    &weft_command_simulate, &weft_command_train,    &weft_command_replay,  &weft_command_audit,
+    &weft_command_report,   &weft_command_generate, &weft_command_data,    &weft_command_launch,
+    &weft_command_sweep,    &weft_command_best,     &weft_command_doctor,  &weft_command_schema,
+    &weft_command_export,   &weft_command_import,   &weft_command_version, &weft_command_completion,
+    &weft_command_help,     &weft_command_rank,     &weft_command_man,     NULL,
 };
 
 enum paint { PLAIN, YELLOW = 33, RED = 31 };

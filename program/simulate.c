@@ -202,7 +202,8 @@ static void index_placements(struct replay *replay)
 }
 
 static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
-                        struct weft_plan_times *times, struct weft_prediction *out)
+                        struct weft_plan_times *times, struct weft_plan_spans *spans,
+                        struct weft_prediction *out)
 {
     const struct weft_problem *problem = plan->problem;
     int32_t n_slots = problem->n_slots;
@@ -229,6 +230,8 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
         weft_lanes_start(&replay.lanes, WEFT_LANE_COMPUTE, slot_ns);
         while (weft_lanes_busy(&replay.lanes, WEFT_LANE_COMPUTE))
             pass_time(&replay);
+        if (spans) spans->work_start_ns[s] = start_ns;
+        if (spans) spans->work_end_ns[s] = replay.lanes.now_ns;
         exposed_ns += start_ns - idle_ns;
         compute_ns += slot_ns;
         slowdown_ns += replay.lanes.now_ns - start_ns - slot_ns;
@@ -254,12 +257,19 @@ size_t weft_simulate_words(const struct weft_problem *problem)
 
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)
 {
-    replay_plan(plan, scratch, NULL, out);
+    replay_plan(plan, scratch, NULL, NULL, out);
 }
 
 void weft_simulate_plan_times(const struct weft_plan *plan, int64_t *scratch,
                               struct weft_plan_times *out)
 {
     struct weft_prediction unused;
-    replay_plan(plan, scratch, out, &unused);
+    replay_plan(plan, scratch, out, NULL, &unused);
+}
+
+void weft_simulate_plan_spans(const struct weft_plan *plan, int64_t *scratch,
+                              struct weft_plan_spans *out)
+{
+    struct weft_prediction unused;
+    replay_plan(plan, scratch, &out->times, out, &unused);
 }

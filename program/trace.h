@@ -64,4 +64,13 @@ struct weft_plan_times {
 void weft_simulate_plan_times(const struct weft_plan *plan, int64_t *scratch,
                               struct weft_plan_times *out);
 
+/* The same, with start and end of each slot's work on the compute lane, in arrays of [n_slots]. A
+ * slot's start comes before its work if blocks make the work wait. */
+struct weft_plan_spans {
+    struct weft_plan_times times;
+    int64_t *work_start_ns, *work_end_ns;
+};
+void weft_simulate_plan_spans(const struct weft_plan *plan, int64_t *scratch,
+                              struct weft_plan_spans *out);
+
 #endif

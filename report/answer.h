@@ -178,6 +178,13 @@ void weft_answer_error(struct weft_answer *answer, const struct weft_error *erro
 void weft_answer_text(const struct weft_answer *answer, struct weft_text *out);
 void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer *writer);
 void weft_answer_csv(const struct weft_answer *answer, struct weft_text *out);
+/* The members of an open object. */
+void weft_answer_members(const struct weft_answer *answer, struct weft_json_writer *writer);
+
+/* The text of a cell's value in its unit, "-" for none: a word as it is, or `out`. */
+const char *weft_answer_cell_text(enum weft_figure figure, const struct weft_answer_cell *cell,
+                                  char out[WEFT_UNITS_TEXT_BYTES]);
+
 /* "12.3k" with three digits and a prefix. */
 const char *weft_answer_count(double count, char out[WEFT_UNITS_TEXT_BYTES]);
 

@@ -18,47 +18,45 @@ const char *weft_answer_count(double count, char out[WEFT_UNITS_TEXT_BYTES])
     return out;
 }
 
-/* The text of a value in its unit; "-" for none. */
-static void add_value(struct weft_table *table, enum weft_figure figure,
-                      const struct weft_answer_cell *cell)
+const char *weft_answer_cell_text(enum weft_figure figure, const struct weft_answer_cell *cell,
+                                  char out[WEFT_UNITS_TEXT_BYTES])
 {
-    char text[WEFT_UNITS_TEXT_BYTES] = "-";
     const int64_t integer = cell->integer;
     const bool is_known = cell->kind != WEFT_CELL_NONE && figure != WEFT_FIGURE_BOOL;
+    snprintf(out, WEFT_UNITS_TEXT_BYTES, "-");
     switch (is_known ? figure : WEFT_FIGURE_BOOL) {
     case WEFT_FIGURE_WORD:
-        weft_table_cell_painted(table, cell->paint, "%s", cell->word);
-        return;
+        return cell->word;
     case WEFT_FIGURE_BOOL:
         break;
     case WEFT_FIGURE_INTEGER:
-        snprintf(text, sizeof text, "%lld", (long long)integer);
+        snprintf(out, WEFT_UNITS_TEXT_BYTES, "%lld", (long long)integer);
         break;
     case WEFT_FIGURE_BYTES:
-        weft_units_show_bytes(integer, text);
+        weft_units_show_bytes(integer, out);
         break;
     case WEFT_FIGURE_NS:
-        weft_units_show_ns(integer, text);
+        weft_units_show_ns(integer, out);
         break;
     case WEFT_FIGURE_REAL:
-        snprintf(text, sizeof text, "%.2f", cell->real);
+        snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.2f", cell->real);
         break;
     case WEFT_FIGURE_SHORT:
-        weft_answer_count(cell->real, text);
+        weft_answer_count(cell->real, out);
         break;
     case WEFT_FIGURE_PERCENT:
-        snprintf(text, sizeof text, "%.2f %%", 100 * cell->real);
+        snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.2f %%", 100 * cell->real);
         break;
     case WEFT_FIGURE_PERMIL:
-        snprintf(text, sizeof text, "%.3f %%", 100 * cell->real);
+        snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.3f %%", 100 * cell->real);
         break;
     }
-    weft_table_cell_painted(table, cell->paint, "%s", text);
+    return out;
 }
 
 static void render_table(const struct weft_rows *rows, struct weft_text *out)
 {
-    char align[WEFT_TABLE_COLUMNS + 1] = "";
+    char align[WEFT_TABLE_COLUMNS + 1] = "", text[WEFT_UNITS_TEXT_BYTES];
     struct weft_table table;
     int32_t n = 0;
     bool has_heads = false;
@@ -81,7 +79,8 @@ static void render_table(const struct weft_rows *rows, struct weft_text *out)
             if (cell->shown != NULL)
                 weft_table_cell_painted(&table, cell->paint, "%s", cell->shown);
             else
-                add_value(&table, rows->columns[c].figure, cell);
+                weft_table_cell_painted(&table, cell->paint, "%s",
+                                        weft_answer_cell_text(rows->columns[c].figure, cell, text));
         }
     }
     if (rows->title != NULL) weft_text_addf(out, "%s\n", rows->title);

@@ -1,0 +1,20 @@
+/* Pages of `weft report`, which `weft train --report` writes too. */
+#ifndef WEFT_CLI_REPORT_H
+#define WEFT_CLI_REPORT_H
+
+#include "base/status.h"
+#include "report/html/page.h"
+
+/* "weft 0.1.0". */
+const char *weft_report_program(void);
+
+/* Writes the page as HTML to a file, whole or not at all; "-" is stdout. WEFT_E_CREATE, WEFT_E_IO.
+ */
+WEFT_MUST_USE enum weft_status weft_report_write(const struct weft_page *page, const char *path,
+                                                 struct weft_error *err);
+
+/* Writes the report of one run's directory. Errors of weft_record_read and weft_report_write. */
+WEFT_MUST_USE enum weft_status weft_report_write_run(const char *run, const char *trace,
+                                                     const char *path, struct weft_error *err);
+
+#endif

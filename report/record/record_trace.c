@@ -1,0 +1,116 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/record/record.h"
+
+enum { MOST_LANES = 64 };
+
+/* The format counts microseconds. */
+static int64_t read_us(const struct weft_json_value *event, const char *name)
+{
+    const double us = weft_record_number(event, name);
+    return isfinite(us) && fabs(us) < 1e12 ? (int64_t)llround(us * 1000) : 0;
+}
+
+static bool is_phase(const struct weft_json_value *event, const char *phase)
+{
+    const char *text = "";
+    return weft_json_string(weft_json_member(event, "ph"), &text) && strcmp(text, phase) == 0;
+}
+
+static void take_lane(struct weft_source *record, const struct weft_json_value *event)
+{
+    struct weft_record_trace *trace = record->trace;
+    const int64_t lane = weft_record_integer(event, "tid");
+    const char *name = "";
+    weft_json_string(weft_json_member(event, "name"), &name);
+    if (strcmp(name, "thread_name") != 0 || lane < 0 || lane >= MOST_LANES) return;
+    trace->lanes[lane] = weft_record_word(record, weft_json_member(event, "args"), "name");
+    if (lane >= trace->n_lanes) trace->n_lanes = (int32_t)lane + 1;
+}
+
+/* An event with a duration: "backward h.3", "all_gather h.3 block 2", "exposed". */
+static void take_span(struct weft_source *record, const struct weft_json_value *event)
+{
+    struct weft_record_trace *trace = record->trace;
+    struct weft_record_event *out = &trace->events[trace->n_events];
+    const int64_t lane = weft_record_integer(event, "tid");
+    const int64_t slot = weft_record_integer(weft_json_member(event, "args"), "slot");
+    const char *name = "";
+    weft_json_string(weft_json_member(event, "name"), &name);
+    if (lane < 0 || lane >= trace->n_lanes || slot < 0 || slot > INT32_MAX) return;
+    const size_t word = strcspn(name, " ");
+    const char *op = weft_pool_format(&record->pool, "%.*s", (int)word, name);
+    const char *rest = weft_pool_string(&record->pool, name + word + (name[word] == ' '));
+    *out = (struct weft_record_event){
+        .op = op != NULL ? op : "",
+        .name = rest != NULL ? rest : "",
+        .lane = (int32_t)lane,
+        .slot = (int32_t)slot,
+        .from_ns = read_us(event, "ts"),
+        .exposed = strcmp(name, "exposed") == 0,
+    };
+    out->to_ns = out->from_ns + read_us(event, "dur");
+    if (out->from_ns < 0 || out->to_ns < out->from_ns) return; /* a wait before the step */
+    if (out->to_ns > trace->step_ns) trace->step_ns = out->to_ns;
+    trace->n_events++;
+}
+
+static void take_live(struct weft_source *record, const struct weft_json_value *event)
+{
+    struct weft_record_trace *trace = record->trace;
+    double bytes = 0, one;
+    const struct weft_json_value *args = weft_json_member(event, "args");
+    for (const struct weft_json_value *at = weft_json_first(args); at != NULL;
+         at = weft_json_next(at))
+        if (weft_json_number(at, &one) && one >= 0 && one < 9e15) bytes += one;
+    trace->lives[trace->n_lives++] =
+        (struct weft_record_live){read_us(event, "ts"), (int64_t)bytes};
+}
+
+/* Takes the events of one process: the first one, which is rank 0 as measured. */
+static void take_events(struct weft_source *record, const struct weft_json_value *events)
+{
+    const int64_t process = weft_record_integer(weft_json_first(events), "pid");
+    for (const struct weft_json_value *at = weft_json_first(events); at != NULL;
+         at = weft_json_next(at)) {
+        if (weft_record_integer(at, "pid") != process) continue;
+        if (is_phase(at, "M")) take_lane(record, at);
+        if (is_phase(at, "X")) take_span(record, at);
+        if (is_phase(at, "C")) take_live(record, at);
+    }
+}
+
+enum weft_status weft_record_read_trace(const char *path, struct weft_source *record,
+                                        struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    WEFT_TRY(weft_json_read(path, &document, err));
+    const struct weft_json_value *root = weft_json_root(document);
+    const struct weft_json_value *events = weft_json_member(root, "traceEvents");
+    const size_t n = events != NULL ? weft_json_count(events) : 0;
+    struct weft_record_trace *trace = weft_pool_array(&record->pool, 1, sizeof *trace);
+    enum weft_status status = WEFT_OK;
+    if (trace != NULL) {
+        trace->lanes = weft_pool_array(&record->pool, MOST_LANES, sizeof *trace->lanes);
+        trace->events = weft_pool_array(&record->pool, n, sizeof *trace->events);
+        trace->lives = weft_pool_array(&record->pool, n, sizeof *trace->lives);
+    }
+    if (trace == NULL || trace->lanes == NULL || trace->events == NULL || trace->lives == NULL) {
+        status = weft_fail_memory(err, "a trace");
+    } else {
+        for (int32_t lane = 0; lane < MOST_LANES; lane++)
+            trace->lanes[lane] = "";
+        trace->source = weft_record_word(record, root, "source");
+        record->trace = trace;
+        take_events(record, events);
+    }
+    if (status == WEFT_OK && trace->n_events == 0) {
+        record->trace = NULL;
+        status = weft_fail(err, WEFT_E_DATA, "%s: no trace of weft train --trace: it has no events",
+                           path);
+    }
+    weft_json_destroy(document);
+    return status;
+}

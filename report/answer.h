@@ -178,7 +178,7 @@ void weft_answer_error(struct weft_answer *answer, const struct weft_error *erro
 void weft_answer_text(const struct weft_answer *answer, struct weft_text *out);
 void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer *writer);
 void weft_answer_csv(const struct weft_answer *answer, struct weft_text *out);
-/* The members of an open object. */
+/* The members of an open object, or the elements of an open list. */
 void weft_answer_members(const struct weft_answer *answer, struct weft_json_writer *writer);
 
 /* The text of a cell's value in its unit, "-" for none: a word as it is, or `out`. */

@@ -228,7 +228,7 @@ static void put_table(const struct weft_rows *rows, struct weft_json_writer *wri
     put_rows(rows, true, writer);
 }
 
-static void put_parts(const struct weft_answer *answer, struct weft_json_writer *writer)
+void weft_answer_members(const struct weft_answer *answer, struct weft_json_writer *writer)
 {
     /* A word whose copy failed is NULL, even a key. */
     writer->text->failed |= answer->failed;
@@ -279,7 +279,7 @@ void weft_answer_json(const struct weft_answer *answer, struct weft_json_writer 
         weft_json_begin_array(writer);
     else
         weft_json_begin_object(writer);
-    put_parts(answer, writer);
+    weft_answer_members(answer, writer);
     if (answer->is_list)
         weft_json_end_array(writer);
     else

@@ -63,11 +63,12 @@ static void answer_run(struct weft_page *page, const struct weft_source *record,
 static void answer_plan(const struct weft_plan *plan, struct weft_text *out)
 {
     const struct weft_prediction *p = &plan->prediction;
+    const struct weft_plan_claim claim = weft_plan_claim_of(plan);
     weft_answer_ways(plan, out);
     weft_text_add(out, ": ");
     weft_answer_step(p->step_ns, 0, p->total_bytes > 0 ? p->total_bytes : p->peak_bytes, out);
-    if (weft_plan_least_bound_ns(plan) > 0) weft_text_add(out, "; ");
-    weft_answer_bound(p->step_ns, weft_plan_least_bound_ns(plan), out);
+    if (claim.bound_ns > 0) weft_text_add(out, "; ");
+    weft_answer_bound(p->step_ns, claim, out);
     weft_text_add(out, ".");
 }
 

@@ -59,29 +59,28 @@ struct weft_cli {
     const char *target; /* --for */
     const char *work_limit, *time_limit;
     const char *gap;
-    const char *profile;                           /* --profile, as given */
-    const char *model;                             /* --model, as given */
-    const char *cluster;                           /* --cluster, as given */
-    const char *clusters;                          /* --clusters FILE,FILE, of best */
-    const char *hf;                                /* --hf: the model of a config that Weft makes */
-    const char *plan;                              /* --plan */
-    const char *start;                             /* --start, a plan file */
-    const char *config;                            /* --config */
-    const char *trace, *trace_steps, *tensorboard; /* of train; trace of simulate too */
-    const char *run_directory;                     /* --run */
-    const char *resume;                            /* --resume, "" if bare */
-    const char *from;                              /* --from */
-    const char *steps;                             /* --steps A..B, of replay */
-    bool groups;                                   /* --groups, of replay */
-    const char *dump, *into;                       /* --dump layer:NAME and --into DIR, of replay */
-    const char *part, *draw;                       /* of audit */
-    const char *disk;                              /* --disk */
-    const char *clock;                             /* --clock wall|virtual */
-    const char *sweeps[2];                         /* --sweep key=a,b,c */
+    const char *profile;  /* --profile, as given */
+    const char *model;    /* --model, as given */
+    const char *cluster;  /* --cluster, as given */
+    const char *clusters; /* --clusters FILE,FILE, of best */
+    const char *hf;       /* --hf: the model of a config that Weft makes */
+    const char *plan;     /* --plan */
+    const char *start;    /* --start, a plan file */
+    const char *config;   /* --config */
+    const char *trace, *trace_steps, *tensorboard, *report; /* of train; simulate: trace */
+    const char *run_directory;                              /* --run */
+    const char *resume;                                     /* --resume, "" if bare */
+    const char *from;                                       /* --from */
+    const char *steps;                                      /* --steps A..B, of replay */
+    bool groups;                                            /* --groups, of replay */
+    const char *dump, *into; /* --dump layer:NAME and --into DIR, of replay */
+    const char *part, *draw; /* of audit */
+    const char *disk;        /* --disk */
+    const char *clock;       /* --clock wall|virtual */
+    const char *sweeps[2];   /* --sweep key=a,b,c */
     int32_t n_sweeps;
     const char *largest, *least;                               /* --largest KEY, --least KEY */
-    const char *prompt;                                        /* --prompt TEXT */
-    const char *tokens;                                        /* --tokens N */
+    const char *prompt, *tokens;                               /* --prompt TEXT, --tokens N */
     const char *temperature;                                   /* --temperature T */
     const char *top_k;                                         /* --top-k K */
     bool no_cache, nfc;                                        /* --no-cache, --nfc */
@@ -124,7 +123,8 @@ extern const struct weft_command weft_command_demo, weft_command_init, weft_comm
     weft_command_audit, weft_command_sweep, weft_command_best, weft_command_export,
     weft_command_import, weft_command_doctor, weft_command_schema, weft_command_version,
     weft_command_generate, weft_command_data, weft_command_launch, weft_command_completion,
-    weft_command_man, weft_command_help, weft_command_rank, weft_command_report;
+    weft_command_man, weft_command_help, weft_command_rank, weft_command_report,
+    weft_command_compare;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);

@@ -26,12 +26,12 @@ enum weft_status weft_report_write_run(const char *run, const char *trace, const
 {
     struct weft_source record;
     struct weft_page page = {.title = NULL};
-    enum weft_status status = weft_record_read(run, trace, &record, err);
+    enum weft_status status = weft_source_read(run, trace, &record, err);
     if (status == WEFT_OK) {
         weft_report_fill(&page, &record, 1, weft_report_program());
         status = weft_report_write(&page, path, err);
     }
     weft_page_finish(&page);
-    weft_record_finish(&record);
+    weft_source_finish(&record);
     return status;
 }

@@ -13,7 +13,7 @@ const char *weft_report_program(void);
 WEFT_MUST_USE enum weft_status weft_report_write(const struct weft_page *page, const char *path,
                                                  struct weft_error *err);
 
-/* Writes the report of one run's directory. Errors of weft_record_read and weft_report_write. */
+/* Writes the report of one run's directory. Errors of weft_source_read and weft_report_write. */
 WEFT_MUST_USE enum weft_status weft_report_write_run(const char *run, const char *trace,
                                                      const char *path, struct weft_error *err);
 

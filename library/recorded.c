@@ -278,7 +278,8 @@ int32_t weft_recorded_rank(const struct weft_recorded_step *recorded,
 }
 
 int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
-                              const struct weft_recorded_step *replayed, struct weft_text *out)
+                              const struct weft_recorded_step *replayed, const char *word,
+                              struct weft_text *out)
 {
     int32_t n = 0;
     for (int i = 0; i < N_NUMBERS; i++) {
@@ -286,7 +287,7 @@ int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
         if (a == b || (isnan(a) && isnan(b))) continue;
         weft_text_addf(out, "%s%s ", n++ > 0 ? ", " : "", numbers[i].name);
         add_number(out, a);
-        weft_text_add(out, ", replayed ");
+        weft_text_addf(out, ", %s ", word);
         add_number(out, b);
     }
     const struct weft_hash none = {0};
@@ -294,8 +295,8 @@ int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
         !weft_hash_equal(recorded->parameters, none) &&
         !weft_hash_equal(replayed->parameters, none)) {
         char a[WEFT_HASH_TEXT_BYTES], b[WEFT_HASH_TEXT_BYTES];
-        weft_text_addf(out, "%sparameters before it %s, replayed %s", n++ > 0 ? ", " : "",
-                       weft_hash_show(recorded->parameters, a),
+        weft_text_addf(out, "%sparameters before it %s, %s %s", n++ > 0 ? ", " : "",
+                       weft_hash_show(recorded->parameters, a), word,
                        weft_hash_show(replayed->parameters, b));
     }
     return n + compare_groups(recorded, replayed, n > 0 ? ", " : "", out);

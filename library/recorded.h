@@ -36,12 +36,13 @@ void weft_recorded_finish(struct weft_recorded *recorded);
 const struct weft_recorded_step *weft_recorded_find(const struct weft_recorded *recorded,
                                                     int64_t step);
 
-/* Appends "loss 5.25, replayed 5.5" for each number that differs, separated by commas. Returns how
- * many differ. A number that is null or missing on one side alone differs. A hash that one side
- * lacks is not compared. Groups with other gradients have the rank that computed them, unless all
- * groups differ. */
+/* Appends "loss 5.25, WORD 5.5" for each number that differs, separated by commas; the word is
+ * "replayed", or the name of the other run. Returns how many differ. A number that is null or
+ * missing on one side alone differs. A hash that one side lacks is not compared. Groups with other
+ * gradients have the rank that computed them, unless all groups differ. */
 int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
-                              const struct weft_recorded_step *replayed, struct weft_text *out);
+                              const struct weft_recorded_step *replayed, const char *word,
+                              struct weft_text *out);
 
 /* The rank of the run that computed all groups with other gradients. -1 if there are none, if
  * several ranks did, or if every group of several ranks differs. */

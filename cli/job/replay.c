@@ -424,7 +424,7 @@ static void compare_steps(const struct weft_recorded *recorded, const struct wef
             continue;
         }
         out->compared++;
-        if (weft_recorded_compare(a, b, &out->how) == 0) continue;
+        if (weft_recorded_compare(a, b, "replayed", &out->how) == 0) continue;
         out->differs = step;
         out->rank = weft_recorded_rank(a, b);
     }

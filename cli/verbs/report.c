@@ -85,13 +85,13 @@ static enum weft_status run_report(const struct weft_cli *cli, struct weft_error
     WEFT_TRY(check_inputs(cli, err));
     enum weft_status status = WEFT_OK;
     for (; n < cli->n_operands && status == WEFT_OK; n++)
-        status = weft_record_read(cli->operands[n], cli->trace, &records[n], err);
+        status = weft_source_read(cli->operands[n], cli->trace, &records[n], err);
     if (status == WEFT_OK) {
         weft_report_fill(&page, records, n, weft_report_program());
         status = emit_page(cli, &page, err);
     }
     for (int32_t i = 0; i < n; i++)
-        weft_record_finish(&records[i]);
+        weft_source_finish(&records[i]);
     weft_page_finish(&page);
     return status;
 }

@@ -19,6 +19,7 @@
 #include "cli/job/resume.h"
 #include "cli/job/tracing.h"
 #include "cli/process/load.h"
+#include "cli/report.h"
 #include "cli/study/refusal.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
@@ -213,13 +214,24 @@ static enum weft_status fail_ended(const struct weft_error *why, const struct we
     return status;
 }
 
+/* Emits the end of a run, also if its report failed: that error counts then. */
+static enum weft_status emit_end(const struct weft_cli *cli, const struct weft_text *text,
+                                 enum weft_status status, struct weft_error *err)
+{
+    struct weft_error ignored = {0};
+    if (status == WEFT_OK) return weft_cli_emit(cli, text, err);
+    const enum weft_status unheard = weft_cli_emit(cli, text, &ignored);
+    (void)unheard;
+    return status;
+}
+
 static enum weft_status train_session(const struct weft_cli *cli, struct weft_session *session,
                                       const struct weft_run_directory *run,
                                       const struct weft_elastic *elastic,
                                       struct weft_job_reach *reach, struct weft_error *err)
 {
     const char *directory = run->path;
-    char metrics[WEFT_METRICS_PATH_BYTES];
+    char metrics[WEFT_METRICS_PATH_BYTES], trace[WEFT_RUN_FILE_BYTES];
     struct weft_error why = {0};
     struct weft_job job = {
         .kind = WEFT_JOB_TRAIN,
@@ -232,7 +244,9 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
                  : cli->quiet ? WEFT_STEPS_SILENT
                               : WEFT_STEPS_TEXT,
         .metrics = metrics,
-        .trace = cli->trace,
+        .trace = cli->trace != NULL    ? cli->trace
+                 : cli->report != NULL ? trace
+                                       : NULL,
         .trace_steps = cli->trace_steps,
         .tensorboard = cli->tensorboard,
         .checkpoints = weft_run_saves(&session->config->train) ? run->checkpoints : NULL,
@@ -248,6 +262,8 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     struct weft_train_result result = {0};
     struct weft_load before, load = {0};
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
+    snprintf(trace, sizeof trace, "%s/trace.json", directory);
+    if (cli->report != NULL) unlink(trace); /* of another plan, perhaps */
     weft_text_init(&text);
     weft_cli_report_init(cli, cli->output, &out);
     ranks_ran = 1;
@@ -257,13 +273,17 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, &why);
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, &why);
     bool left = status == WEFT_OK;
+    if (left && cli->report != NULL)
+        status = weft_report_write_run(directory, cli->trace, cli->report, &why);
     if (left && !cli->json) {
         put_summary(session, &result, &out);
         if (!job.virtual_clock) weft_load_add(&load, &out);
         weft_text_addf(&out, "run       %s\n", directory);
-        status = weft_cli_emit(cli, &out, &why);
+        if (cli->report != NULL && status == WEFT_OK)
+            weft_text_addf(&out, "report    %s\n", cli->report);
+        status = emit_end(cli, &out, status, &why);
     } else if (left) {
-        status = weft_cli_emit(cli, &text, &why);
+        status = emit_end(cli, &text, status, &why);
     }
     weft_text_finish(&text);
     weft_text_finish(&out);
@@ -273,6 +293,23 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
+/* Fails early if the page, written after the last step, has no writable folder. */
+static enum weft_status check_folder(const char *path, struct weft_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct weft_text directory;
+    weft_text_init(&directory);
+    if (slash != NULL) weft_text_append(&directory, path, (size_t)(slash - path) + 1);
+    const char *where = slash != NULL ? weft_text_chars(&directory) : ".";
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(&directory))
+        status = weft_fail_memory(err, "a path");
+    else if (access(where, W_OK) != 0)
+        status = weft_fail(err, WEFT_E_CREATE, "--report %s: %s: %s", path, where, strerror(errno));
+    weft_text_finish(&directory);
+    return status;
+}
+
 static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_tracing_steps steps;
@@ -280,6 +317,7 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
         return weft_fail(err, WEFT_E_USAGE, "--trace-steps goes with --trace FILE");
     WEFT_TRY(weft_tracing_read_steps(cli->trace_steps, 0, &steps, err));
     if (cli->trace) WEFT_TRY(weft_tracing_check(cli->trace, err));
+    if (cli->report) WEFT_TRY(check_folder(cli->report, err));
     if (cli->clock && strcmp(cli->clock, "wall") != 0 && strcmp(cli->clock, "virtual") != 0)
         return weft_fail(err, WEFT_E_USAGE, "--clock %s: wall or virtual", cli->clock);
     if (cli->output)
@@ -550,10 +588,11 @@ const struct weft_command weft_command_train = {
         "durations, --poison fills memory that the plan says is dead. --trace FILE writes the "
         "last step of all ranks, and the prediction, as one Chrome trace; --trace DIR/ writes a "
         "file for each rank, as Holistic Trace Analysis reads them; --trace-steps 3,10..12 traces "
-        "these steps. --tensorboard DIR writes event files.",
+        "these steps. --tensorboard DIR writes event files. --report FILE writes the page of `weft "
+        "report` after the last step, with that step kept as RUN/trace.json.",
     .flags = "--set --model --cluster --layers --ranks --seed --memory-limit --planner "
              "--work-limit --time-limit --gap --profile --plan --run --resume --from --elastic "
-             "--clock --poison --trace --trace-steps --tensorboard",
+             "--clock --poison --trace --trace-steps --tensorboard --report",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

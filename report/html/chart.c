@@ -3,9 +3,8 @@
 #include <math.h>
 
 #include "report/html/html.h"
-#include "report/study/stairs.h"
 
-enum { LEFT = 56, RIGHT = 14, TOP = 34, BOTTOM = 42, MARK = 4, MOST_LEVELS = 8, LEVEL_GAP = 15 };
+enum { LEFT = 56, RIGHT = 14, TOP = 34, BOTTOM = 42, MARK = 4 };
 
 struct plot {
     const struct weft_chart *chart;
@@ -32,8 +31,6 @@ static void range_axes(struct plot *plot)
             include_value(&plot->y, chart->series[s].y[i]);
         }
     }
-    for (int32_t l = 0; l < chart->n_levels; l++)
-        include_value(&plot->y, chart->levels[l].y);
     if (chart->from_zero) include_value(&plot->y, 0);
     if (!(plot->x.low <= plot->x.high)) plot->x.low = 0, plot->x.high = 1;
     if (!(plot->y.low <= plot->y.high)) plot->y.low = 0, plot->y.high = 1;
@@ -110,40 +107,6 @@ static void draw_marks(struct plot *plot, const struct weft_series *series)
     }
 }
 
-/* Lines of levels, and their names above the right end, apart from one another. */
-static void draw_levels(struct plot *plot)
-{
-    const struct weft_chart *chart = plot->chart;
-    double places[MOST_LEVELS];
-    const int32_t n = chart->n_levels < MOST_LEVELS ? chart->n_levels : MOST_LEVELS;
-    int32_t order[MOST_LEVELS];
-    for (int32_t i = 0; i < n; i++) {
-        int32_t at = i;
-        for (; at > 0 && chart->levels[order[at - 1]].y < chart->levels[i].y; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-    for (int32_t i = 0; i < n; i++)
-        places[i] = weft_axis_place(&plot->y, chart->levels[order[i]].y) - 5;
-    if (n > 0) weft_sweep_spread(places, n, LEVEL_GAP, TOP + 8, chart->height - BOTTOM - 4);
-    for (int32_t i = 0; i < n; i++) {
-        const struct weft_level *level = &chart->levels[order[i]];
-        weft_text_add(plot->out, "<path class=\"level\" data-level=\"");
-        weft_html_add(plot->out, level->name);
-        weft_text_addf(plot->out, "\" d=\"M%d ", LEFT);
-        weft_html_add_place(plot->out, weft_axis_place(&plot->y, level->y));
-        weft_text_add(plot->out, "H");
-        weft_html_add_place(plot->out, plot->x.to);
-        weft_text_add(plot->out, "\"/>");
-    }
-    for (int32_t i = 0; i < n; i++) {
-        weft_text_addf(plot->out, "<text class=\"on\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">",
-                       plot->x.to - 4, places[i]);
-        weft_html_add_cut(plot->out, chart->levels[order[i]].name, 11, plot->x.to - LEFT - 8);
-        weft_text_add(plot->out, "</text>\n");
-    }
-}
-
 static void draw_legend(const struct weft_chart *chart, struct weft_text *out)
 {
     if (chart->n_series < 2) return;
@@ -173,7 +136,6 @@ static void draw_chart(const void *figure, struct weft_text *out)
     weft_axis_open_plot(&plot.x, &plot.y, out);
     for (int32_t s = chart->n_series - 1; s >= 0; s--)
         if (chart->series[s].style <= WEFT_SERIES_STAIRS) draw_line(&plot, &chart->series[s]);
-    draw_levels(&plot);
     for (int32_t s = chart->n_series - 1; s >= 0; s--)
         if (chart->series[s].style > WEFT_SERIES_STAIRS || chart->series[s].marked)
             draw_marks(&plot, &chart->series[s]);
@@ -207,11 +169,6 @@ static void tell_chart(const void *figure, const char *key, struct weft_answer *
             if (isfinite(chart->series[s].y[i]))
                 put_value(rows, 2, chart->y, chart->series[s].y[i]);
         }
-    }
-    for (int32_t l = 0; l < chart->n_levels; l++) {
-        weft_rows_begin(rows, NULL);
-        weft_rows_word(rows, 0, chart->levels[l].name);
-        put_value(rows, 2, chart->y, chart->levels[l].y);
     }
 }
 

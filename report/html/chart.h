@@ -23,20 +23,14 @@ struct weft_series {
     const double *x, *y; /* [n]; a y that is not finite is no point */
 };
 
-struct weft_level {
-    const char *name;
-    double y;
-};
-
 struct weft_chart {
     const char *label; /* title of the drawing */
     const char *x_name, *y_name;
     enum weft_measure x, y;
     double width, height;
     bool from_zero; /* the vertical axis begins at 0 */
-    int32_t n_series, n_levels;
+    int32_t n_series;
     const struct weft_series *series;
-    const struct weft_level *levels;
 };
 
 #endif

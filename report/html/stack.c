@@ -4,9 +4,8 @@
 
 #include "report/html/html.h"
 #include "report/html/timeline.h"
-#include "report/study/stairs.h"
 
-enum { TOP = 34, BOTTOM = 42, HEIGHT = 330, MOST_LEVELS = 6, LEVEL_GAP = 15 };
+enum { TOP = 34, BOTTOM = 42, HEIGHT = 330 };
 
 static double sum_column(const struct weft_stack *stack, int32_t column, int32_t n_parts)
 {
@@ -75,38 +74,38 @@ static void draw_line(const struct weft_stack *stack, const struct weft_axis *x,
     weft_text_add(out, "\"/>\n");
 }
 
-/* A level's line if it is within the axis, and its name near it. */
+/* Lines of the levels within the axis. The legend has their names, so no label is in the way. */
 static void draw_levels(const struct weft_stack *stack, const struct weft_axis *x,
                         const struct weft_axis *y, struct weft_text *out)
 {
-    double places[MOST_LEVELS];
-    int32_t order[MOST_LEVELS];
-    const int32_t n = stack->n_levels < MOST_LEVELS ? stack->n_levels : MOST_LEVELS;
-    for (int32_t i = 0; i < n; i++) {
-        int32_t at = i;
-        for (; at > 0 && stack->levels[order[at - 1]].y < stack->levels[i].y; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-    for (int32_t i = 0; i < n; i++)
-        places[i] = fmax(weft_axis_place(y, stack->levels[order[i]].y) - 5, TOP + 8);
-    if (n > 0) weft_sweep_spread(places, n, LEVEL_GAP, TOP + 8, HEIGHT - BOTTOM - 4);
-    for (int32_t i = 0; i < n; i++) {
-        const struct weft_level *level = &stack->levels[order[i]];
+    for (int32_t i = 0; i < stack->n_levels; i++) {
+        const struct weft_level *level = &stack->levels[i];
         if (level->y > y->high) continue;
         weft_text_add(out, "<path class=\"level\" data-level=\"");
         weft_html_add(out, level->name);
         weft_text_addf(out, "\" d=\"M%.0f ", x->from);
         weft_html_add_place(out, weft_axis_place(y, level->y));
-        weft_text_addf(out, "H%.0f\"/>", x->to);
+        weft_text_addf(out, "H%.0f\"/>\n", x->to);
     }
-    for (int32_t i = 0; i < n; i++) {
-        weft_text_addf(out, "<text class=\"on\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">",
-                       x->to - 4, places[i]);
-        weft_html_add(out, stack->levels[order[i]].name);
-        weft_text_add(out, stack->levels[order[i]].y <= y->high ? "</text>\n"
-                                                                : " (above the axis)</text>\n");
+}
+
+static void draw_legend(const struct weft_stack *stack, const struct weft_axis *y,
+                        struct weft_text *out)
+{
+    weft_legend_open(out);
+    for (int32_t l = 0; l < stack->n_levels; l++) {
+        struct weft_text name;
+        weft_text_init(&name);
+        weft_text_addf(&name, "%s%s", stack->levels[l].name,
+                       stack->levels[l].y > y->high ? " (above the axis)" : "");
+        weft_legend_add(out, WEFT_SIGN_DASHED, WEFT_HUE_COUNT, weft_text_chars(&name));
+        out->failed |= !weft_text_ok(&name);
+        weft_text_finish(&name);
     }
+    if (stack->n_line > 0) weft_legend_add(out, WEFT_SIGN_LINE, WEFT_HUE_COUNT, stack->line_name);
+    for (int32_t p = stack->n_parts - 1; p >= 0; p--)
+        weft_legend_add(out, WEFT_SIGN_SOLID, stack->parts[p].hue, stack->parts[p].name);
+    weft_legend_close(out);
 }
 
 static void draw_stack(const void *figure, struct weft_text *out)
@@ -115,11 +114,7 @@ static void draw_stack(const void *figure, struct weft_text *out)
     const struct weft_axis x = {WEFT_MEASURE_NS, 0, stack->end_ns, WEFT_TIMELINE_LEFT,
                                 WEFT_TIMELINE_WIDTH - WEFT_TIMELINE_RIGHT};
     const struct weft_axis y = range_axis(stack);
-    weft_legend_open(out);
-    for (int32_t p = stack->n_parts - 1; p >= 0; p--)
-        weft_legend_add(out, WEFT_SIGN_SOLID, stack->parts[p].hue, stack->parts[p].name);
-    if (stack->n_line > 0) weft_legend_add(out, WEFT_SIGN_LINE, WEFT_HUE_COUNT, stack->line_name);
-    weft_legend_close(out);
+    draw_legend(stack, &y, out);
     weft_svg_open(out, WEFT_TIMELINE_WIDTH, HEIGHT, stack->label);
     weft_axis_draw_y(&y, x.from, x.to, stack->y_name, out);
     weft_axis_draw_x(&x, y.from, y.from + 4, "time in the step", out);

@@ -3,11 +3,18 @@
 #ifndef WEFT_REPORT_HTML_STACK_H
 #define WEFT_REPORT_HTML_STACK_H
 
-#include "report/html/chart.h"
+#include "report/html/axis.h"
+#include "report/html/drawing.h"
 
 struct weft_stack_part {
     const char *name;
     enum weft_hue hue;
+};
+
+/* A horizontal line, such as a limit. */
+struct weft_level {
+    const char *name;
+    double y;
 };
 
 struct weft_stack {

@@ -29,9 +29,9 @@ const char *const weft_page_style[] = {
     ".answer { margin: 0 0 20px; font-size: 18px; max-width: 62em; }\n",
     "h2 { margin: 0 0 4px; font-size: 17px; font-weight: 650; letter-spacing: -.005em; }\n",
     ".tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); "
-    "gap: 1px; margin: 0 0 18px; background: var(--edge); border: 1px solid var(--edge); "
+    "gap: 1px; margin: 0 0 18px; background: var(--card); border: 1px solid var(--edge); "
     "border-radius: 10px; overflow: hidden; }\n",
-    ".tiles div { background: var(--card); padding: 12px 16px 11px; }\n",
+    ".tiles div { padding: 12px 16px 11px; box-shadow: 0 0 0 1px var(--edge); }\n",
     "dt { color: var(--soft); font-size: 12.5px; }\n",
     "dd { margin: 0; font-size: 21px; font-weight: 620; letter-spacing: -.01em; line-height: "
     "1.3; }\n",
@@ -59,8 +59,6 @@ const char *const weft_page_style[] = {
     "svg .lane { font-size: 12px; fill: var(--ink); }\n",
     "svg .name { fill: var(--soft); }\n",
     "svg .in { font-size: 10px; fill: var(--card); pointer-events: none; }\n",
-    "svg .on { fill: var(--ink); paint-order: stroke; stroke: var(--card); stroke-width: 3px; "
-    "stroke-linejoin: round; }\n",
     ".grid { stroke: var(--grid); fill: none; }\n",
     ".line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }\n",
     ".line.ink { stroke: var(--ink); stroke-width: 1.4; }\n",

@@ -4,10 +4,10 @@
 #include "report/page/report.h"
 #include "report/study/first_line.h"
 
-static const char *const kind_names[WEFT_RECORD_KINDS] = {[WEFT_RECORD_PLAN] = "plan",
-                                                          [WEFT_RECORD_RUN] = "run",
-                                                          [WEFT_RECORD_SWEEP] = "sweep",
-                                                          [WEFT_RECORD_BEST] = "best combination"};
+static const char *const kind_names[WEFT_SOURCE_KINDS] = {[WEFT_SOURCE_PLAN] = "plan",
+                                                          [WEFT_SOURCE_RUN] = "run",
+                                                          [WEFT_SOURCE_SWEEP] = "sweep",
+                                                          [WEFT_SOURCE_BEST] = "best combination"};
 
 static const char *show_ns(double ns, char out[WEFT_UNITS_TEXT_BYTES])
 {
@@ -106,8 +106,8 @@ static void answer_sweep(const struct weft_sweep *sweep, struct weft_text *out)
 static double step_of(struct weft_report *report, int32_t i)
 {
     const struct weft_source *record = &report->records[i];
-    if (record->kind == WEFT_RECORD_RUN) return weft_report_step_ns(report->page, record);
-    return record->kind == WEFT_RECORD_PLAN ? (double)record->plan->prediction.step_ns : NAN;
+    if (record->kind == WEFT_SOURCE_RUN) return weft_report_step_ns(report->page, record);
+    return record->kind == WEFT_SOURCE_PLAN ? (double)record->plan->prediction.step_ns : NAN;
 }
 
 /* Compares the steps of several records. */
@@ -159,6 +159,14 @@ static void add_plan_tiles(struct weft_page *page, const struct weft_plan *plan)
                    weft_page_format(page, "%d units", weft_problem_n_units(plan->problem)));
 }
 
+/* Whether the plan counts memory outside the arena. */
+static bool counts_base(const struct weft_plan *plan)
+{
+    for (int32_t i = 0; i < plan->problem->n_common; i++)
+        if (plan->problem->common[i].category == WEFT_CATEGORY_BASE) return true;
+    return false;
+}
+
 static void add_run_tiles(struct weft_page *page, const struct weft_source *record)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
@@ -181,9 +189,12 @@ static void add_run_tiles(struct weft_page *page, const struct weft_source *reco
         add_tile(page, "tokens/s", weft_answer_count(rate, a), "of all ranks",
                  metrics->is_emulated ? ", emulated link" : "");
     if (isfinite(held))
-        add_tile(page, "memory of rank 0", weft_units_show_bytes((int64_t)held, a),
-                 p != NULL ? "planned " : "",
-                 p != NULL ? weft_units_show_bytes(p->total_bytes, b) : "");
+        weft_page_tile(page, "memory of rank 0", weft_units_show_bytes((int64_t)held, a),
+                       p == NULL
+                           ? ""
+                           : weft_page_format(page, "planned %s%s",
+                                              weft_units_show_bytes(p->total_bytes, b),
+                                              counts_base(record->plan) ? "" : " without base"));
     if (metrics->n_steps > 0)
         weft_page_tile(page, "loss",
                        weft_page_format(page, "%.4f", metrics->steps[metrics->n_steps - 1].loss),
@@ -204,13 +215,13 @@ void weft_report_add_head(struct weft_report *report)
                                       report->n == 1 ? kind_names[record->kind] : "comparison");
     if (report->n > 1) {
         answer_several(report, &answer);
-    } else if (record->kind == WEFT_RECORD_RUN) {
+    } else if (record->kind == WEFT_SOURCE_RUN) {
         answer_run(page, record, &answer);
         add_run_tiles(page, record);
-    } else if (record->kind == WEFT_RECORD_PLAN) {
+    } else if (record->kind == WEFT_SOURCE_PLAN) {
         answer_plan(record->plan, &answer);
         add_plan_tiles(page, record->plan);
-    } else if (record->kind == WEFT_RECORD_SWEEP) {
+    } else if (record->kind == WEFT_SOURCE_SWEEP) {
         answer_sweep(record->sweep, &answer);
     } else {
         weft_text_addf(&answer, "%s.", record->best->answer);

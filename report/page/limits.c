@@ -120,7 +120,7 @@ static void add_plan(struct limits_chart *limits, int32_t which, int32_t hue)
     y[0] = (double)plan->prediction.step_ns;
     series->n = 1;
     const double step_ns = weft_report_step_ns(report->page, record);
-    if (record->kind != WEFT_RECORD_RUN || !isfinite(step_ns)) return;
+    if (record->kind != WEFT_SOURCE_RUN || !isfinite(step_ns)) return;
     series = add_series(limits, weft_page_format(report->page, "%s measured", record->name),
                         WEFT_SERIES_RINGS, choose_hue(hue), 1, &x, &y);
     if (series == NULL) return;

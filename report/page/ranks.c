@@ -69,7 +69,7 @@ void weft_report_add_ranks(struct weft_report *report)
     for (int32_t i = 0; section != NULL && i < report->n; i++) {
         say_ranks(report, i, section);
         if (report->predicted[i] == NULL && report->measured[i] == NULL) continue;
-        has_run |= report->records[i].kind == WEFT_RECORD_RUN;
+        has_run |= report->records[i].kind == WEFT_SOURCE_RUN;
         add_lanes(report, i, &section->body);
         n++;
     }

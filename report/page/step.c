@@ -59,7 +59,7 @@ void weft_report_add_timeline(struct weft_report *report)
             weft_section_say(section,
                              "One row a lane, all on one axis. Hatched: compute waits for "
                              "communication or for another tier, so this time is exposed.");
-        if (record->kind == WEFT_RECORD_RUN && report->measured[i] == NULL)
+        if (record->kind == WEFT_SOURCE_RUN && report->measured[i] == NULL)
             weft_section_say(section, "No measured step%s: %s.", weft_report_of(report, i),
                              record->lacks_trace != NULL ? record->lacks_trace : "");
         weft_section_draw(section, weft_report_key(report, i, "timeline"), name_sources(report, i),

@@ -171,7 +171,7 @@ void weft_report_add_training(struct weft_report *report)
     for (int32_t i = 0; i < report->n; i++) {
         const struct weft_source *record = &report->records[i];
         const struct weft_record_metrics *metrics = &record->metrics;
-        if (record->kind == WEFT_RECORD_RUN && record->lacks_steps != NULL)
+        if (record->kind == WEFT_SOURCE_RUN && record->lacks_steps != NULL)
             weft_section_say(section, "No curves%s: %s.", weft_report_of(report, i),
                              record->lacks_steps);
         if (metrics->n_steps == 0) continue;

@@ -120,7 +120,7 @@ static enum weft_status read_trace(struct weft_source *record, const char *trace
 {
     struct weft_error why = {0};
     if (trace != NULL) return weft_record_read_trace(trace, record, err);
-    if (record->kind != WEFT_RECORD_RUN || !has_file(record, "trace.json")) {
+    if (record->kind != WEFT_SOURCE_RUN || !has_file(record, "trace.json")) {
         record->lacks_trace = "it has no trace.json; give its trace with --trace FILE";
         return WEFT_OK;
     }
@@ -155,7 +155,7 @@ static enum weft_status read_directory(struct weft_source *record, const char *t
                          "directory of a run (weft train --run DIR) or of weft best -o DIR",
                          record->path);
     if (has_metrics || has_file(record, "weft-run")) return read_run(record, trace, err);
-    record->kind = WEFT_RECORD_PLAN;
+    record->kind = WEFT_SOURCE_PLAN;
     WEFT_TRY(read_plan(record, join_path(record, "plan.json"), err));
     return read_trace(record, trace, err);
 }
@@ -170,13 +170,13 @@ static enum weft_status read_file(struct weft_source *record, const char *trace,
     enum weft_status status = weft_json_parse(bytes, length, record->path, &document, err);
     const struct weft_json_value *root = status == WEFT_OK ? weft_json_root(document) : NULL;
     if (status == WEFT_OK && weft_json_member(root, "curves") != NULL) {
-        record->kind = WEFT_RECORD_SWEEP;
+        record->kind = WEFT_SOURCE_SWEEP;
         status = weft_record_read_sweep(root, record->path, record, err);
     } else if (status == WEFT_OK && weft_json_member(root, "combinations") != NULL) {
-        record->kind = WEFT_RECORD_BEST;
+        record->kind = WEFT_SOURCE_BEST;
         status = weft_record_read_best(root, record->path, record, err);
     } else if (status == WEFT_OK && weft_json_member(root, "format") != NULL) {
-        record->kind = WEFT_RECORD_PLAN;
+        record->kind = WEFT_SOURCE_PLAN;
         status = parse_plan(record, record->path, bytes, length, err);
         if (status == WEFT_OK) status = read_trace(record, trace, err);
     } else if (status == WEFT_OK) {
@@ -191,11 +191,11 @@ static enum weft_status read_file(struct weft_source *record, const char *trace,
     return status;
 }
 
-enum weft_status weft_record_read(const char *path, const char *trace, struct weft_source *out,
+enum weft_status weft_source_read(const char *path, const char *trace, struct weft_source *out,
                                   struct weft_error *err)
 {
     struct stat about;
-    *out = (struct weft_source){.kind = WEFT_RECORD_RUN, .path = path};
+    *out = (struct weft_source){.kind = WEFT_SOURCE_RUN, .path = path};
     out->name = name_path(out, path);
     if (stat(path, &about) != 0) {
         const int reason = errno;
@@ -205,7 +205,7 @@ enum weft_status weft_record_read(const char *path, const char *trace, struct we
     return S_ISDIR(about.st_mode) ? read_directory(out, trace, err) : read_file(out, trace, err);
 }
 
-void weft_record_finish(struct weft_source *record)
+void weft_source_finish(struct weft_source *record)
 {
     weft_plan_destroy(record->plan);
     weft_json_destroy(record->config);

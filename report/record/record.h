@@ -9,12 +9,12 @@
 #include "plan/plan.h"
 #include "report/study/sweep.h"
 
-enum weft_record_kind {
-    WEFT_RECORD_PLAN,
-    WEFT_RECORD_RUN,
-    WEFT_RECORD_SWEEP,
-    WEFT_RECORD_BEST,
-    WEFT_RECORD_KINDS
+enum weft_source_kind {
+    WEFT_SOURCE_PLAN,
+    WEFT_SOURCE_RUN,
+    WEFT_SOURCE_SWEEP,
+    WEFT_SOURCE_BEST,
+    WEFT_SOURCE_KINDS
 };
 
 /* A line of a step. Numbers that the line lacks are NAN. */
@@ -77,7 +77,7 @@ struct weft_record_best {
 
 struct weft_source {
     struct weft_pool pool;
-    enum weft_record_kind kind;
+    enum weft_source_kind kind;
     const char *path, *name; /* as given; its last part */
     struct weft_plan *plan;  /* PLAN and RUN; NULL: lacking */
     struct weft_record_metrics metrics;
@@ -93,9 +93,9 @@ struct weft_source {
 /* Reads `path`. `trace` is a run's or a plan's trace; NULL: RUN/trace.json, if it is there.
  * WEFT_E_NO_INPUT for no such path, WEFT_E_DATA for a file of another kind. Finish it also after a
  * failure. */
-WEFT_MUST_USE enum weft_status weft_record_read(const char *path, const char *trace,
+WEFT_MUST_USE enum weft_status weft_source_read(const char *path, const char *trace,
                                                 struct weft_source *out, struct weft_error *err);
-void weft_record_finish(struct weft_source *record);
+void weft_source_finish(struct weft_source *record);
 
 /* Parts of the reader. The pool of the record owns their results. */
 WEFT_MUST_USE enum weft_status weft_record_read_metrics(const char *path,

@@ -56,7 +56,7 @@ static void check_how(const char *a, const char *b, const char *how)
     struct weft_recorded x = must_read(a), y = must_read(b);
     struct weft_text text;
     weft_text_init(&text);
-    cr_assert_eq(weft_recorded_compare(x.steps, y.steps, &text), how[0] != '\0');
+    cr_assert_eq(weft_recorded_compare(x.steps, y.steps, "replayed", &text), how[0] != '\0');
     cr_assert_str_eq(weft_text_chars(&text), how);
     weft_text_finish(&text);
     weft_recorded_finish(&x);
@@ -85,7 +85,7 @@ static void check_rank(const char *a, const char *b, const char *how, int32_t ra
     const struct weft_recorded_step *replayed = weft_recorded_find(&y, 3);
     struct weft_text text;
     weft_text_init(&text);
-    cr_assert_eq(weft_recorded_compare(recorded, replayed, &text), how[0] != '\0');
+    cr_assert_eq(weft_recorded_compare(recorded, replayed, "replayed", &text), how[0] != '\0');
     cr_assert_str_eq(weft_text_chars(&text), how);
     cr_assert_eq(weft_recorded_rank(recorded, replayed), rank);
     weft_text_finish(&text);

@@ -7,7 +7,7 @@
 const char *const weft_page_style[] = {
     ":root { --paper: #ffffff; --card: #ffffff; --ground: #f5f6f8; --ink: #16191d; --soft: "
     "#515b66; --grid: #e3e6ea; --edge: #dfe3e8; --good: #157347; --bad: #b02a37; --c0: "
-    "#2364c4; --c1: #b35900; --c2: #1c7a48; --c3: #7342c9; --c4: #bf2c5b; --c5: #0b7285; "
+    "#2364c4; --c1: #ac5500; --c2: #1c7a48; --c3: #7342c9; --c4: #bf2c5b; --c5: #0b7285; "
     "--c6: #8a6500; --c7: #5a6672; --c8: #9a3a9f; --c9: #875540; }\n",
     "@media (prefers-color-scheme: dark) { :root { --paper: #12161b; --card: #171c22; "
     "--ground: #0e1216; --ink: #e8ebef; --soft: #a3adb8; --grid: #2a313a; --edge: #2a313a; "
@@ -118,7 +118,7 @@ const char *const weft_page_style[] = {
     "@page { size: A4; margin: 12mm; }\n",
     "@media print { :root { --paper: #ffffff; --card: #ffffff; --ground: #f5f6f8; --ink: "
     "#16191d; --soft: #515b66; --grid: #e3e6ea; --edge: #dfe3e8; --good: #157347; --bad: "
-    "#b02a37; --c0: #2364c4; --c1: #b35900; --c2: #1c7a48; --c3: #7342c9; --c4: #bf2c5b; "
+    "#b02a37; --c0: #2364c4; --c1: #ac5500; --c2: #1c7a48; --c3: #7342c9; --c4: #bf2c5b; "
     "--c5: #0b7285; --c6: #8a6500; --c7: #5a6672; --c8: #9a3a9f; --c9: #875540; } body { "
     "background: none; font-size: 9.5pt; } header, main, footer { padding: 0; max-width: "
     "none; } nav { display: none; } section { border-color: var(--edge); padding: 8px 12px; } "

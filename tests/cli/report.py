@@ -1,0 +1,405 @@
+#!/usr/bin/env python3
+"""`weft report` draws exactly its data, on a page without scripts and addresses; `weft compare` finds the first step
+with other bits. Untrusted names stay text, and incomplete runs are shown as far as they go.
+"""
+import csv
+import html.parser
+import io
+import itertools
+import json
+import os
+import re
+import sys
+
+from configs import tiny
+from tap import Skip, case, main
+
+HOSTILE = "<script>alert(1)</script>\"'&\u202e" + "n" * 300
+VOID = {"meta"}
+
+
+class Node:
+    """An element of a page."""
+
+    def __init__(self, tag, attributes):
+        self.tag, self.attributes, self.children, self.text = tag, dict(attributes), [], ""
+
+    def all(self, tag=None, kind=None):
+        for child in self.children:
+            if (tag is None or child.tag == tag) and (kind is None or kind in child.classes()):
+                yield child
+            yield from child.all(tag, kind)
+
+    def classes(self):
+        return (self.attributes.get("class") or "").split()
+
+    def words(self):
+        return self.text + "".join(child.words() for child in self.children)
+
+
+class Reader(html.parser.HTMLParser):
+    def __init__(self, page):
+        super().__init__(convert_charrefs=True)
+        self.stack = [Node("page", [])]
+        self.feed(page)
+        assert len(self.stack) == 1, f"open elements: {[node.tag for node in self.stack]}"
+
+    def handle_starttag(self, tag, attrs):
+        node = Node(tag, attrs)
+        self.stack[-1].children.append(node)
+        if tag not in VOID:
+            self.stack.append(node)
+
+    def handle_startendtag(self, tag, attrs):
+        self.stack[-1].children.append(Node(tag, attrs))
+
+    def handle_endtag(self, tag):
+        assert self.stack[-1].tag == tag, f"</{tag}> closes <{self.stack[-1].tag}>"
+        self.stack.pop()
+
+    def handle_data(self, data):
+        self.stack[-1].text += data
+
+
+def read_page(weft, name):
+    with open(weft.path(name), encoding="utf-8") as file:
+        return file.read()
+
+
+def parse(page):
+    return Reader(page).stack[0]
+
+
+def train(weft, run, *arguments, **changes):
+    changes = {"train__steps": 6, "plan__work_limit": "20M", **changes}
+    weft.expect(0, "train", weft.write("run.json", tiny(**changes)), "--clock", "virtual", "--run", run, "-q",
+                "--trace", f"{run}.trace", *arguments)
+    os.rename(weft.path(f"{run}.trace"), weft.path(f"{run}/trace.json"))
+
+
+def report(weft, *arguments, code=0, **options):
+    return weft.expect(code, "report", *arguments, **options)
+
+
+def scale(text):
+    low, high, start, end = map(float, text.split())
+    return lambda value: start + (end - start) * (value - low) / (high - low)
+
+
+def walk(path):
+    """Corners of an SVG path with M, L, H, V, h, v, z in order, one list for each M."""
+    parts, at = [], [0.0, 0.0]
+    for command, numbers in re.findall(r"([MLHVvhz])([-0-9. ]*)", path):
+        values = [float(number) for number in numbers.split()]
+        if command in "ML":
+            at = values
+        elif command in "Hh":
+            at = [values[0] + (at[0] if command == "h" else 0), at[1]]
+        elif command in "Vv":
+            at = [at[0], values[0] + (at[1] if command == "v" else 0)]
+        else:
+            continue
+        parts.append([]) if command == "M" else None
+        parts[-1].append(tuple(at))
+    return parts
+
+
+def near(a, b, most=0.07):
+    return abs(a - b) <= most
+
+
+def check_chart(figure, rows):
+    """Each point of each series is drawn at its place, and no other one."""
+    plot = next(figure.all("g", "plot"))
+    x, y = scale(plot.attributes["data-x"]), scale(plot.attributes["data-y"])
+    points = {}
+    for row in rows:
+        if row.get("y") is not None:
+            points.setdefault(row["series"], []).append((x(row["x"]), y(row["y"])))
+    drawn = 0
+    for path in plot.all("path", "line"):
+        corners = [corner for part in walk(path.attributes["d"]) for corner in part]
+        wanted = points[path.attributes["data-series"]]
+        for px, py in wanted:
+            assert any(near(px, cx) and near(py, cy) for cx, cy in corners), (path.attributes["data-series"], px, py)
+        for cx, cy in corners:
+            assert any(near(py, cy) for _, py in wanted) and cx <= x_end(plot) + 0.07
+        drawn += len(wanted)
+    for mark in plot.all("circle"):
+        place = float(mark.attributes["cx"]), float(mark.attributes["cy"])
+        assert any(near(px, place[0]) and near(py, place[1]) for px, py in points[mark.attributes["data-series"]])
+        drawn += 1
+    assert drawn >= sum(map(len, points.values())) > 0
+    return drawn
+
+
+def x_end(plot):
+    return float(plot.attributes["data-x"].split()[3])
+
+
+def check_timeline(figure, rows):
+    """The spans of a row are drawn from start to end. Narrow neighbours are one box."""
+    plot = next(figure.all("g", "plot"))
+    x = scale(plot.attributes["data-x"])
+    for row in plot.all("g", "row"):
+        lane, source = row.attributes["data-lane"], row.attributes["data-source"]
+        spans = [(x(one["from_ns"]), x(one["to_ns"])) for one in rows if (one["lane"], one["source"]) == (lane, source)]
+        boxes = sorted((part[0][0], part[1][0]) for path in row.all("path") for part in walk(path.attributes["d"]))
+        assert spans and boxes, (lane, source)
+        for start, end in spans:
+            assert any(a - 0.07 <= start and end <= b + 0.07 for a, b in boxes), (lane, source, start, end)
+        covered, drawn = sum(b - a for a, b in spans), sum(b - a for a, b in boxes)
+        assert drawn - covered <= 0.5 * len(spans) and covered - drawn <= 0.11 * len(spans), (lane, covered, drawn)
+    return len(rows)
+
+
+def check_stack(figure, rows):
+    """The top of each part is the sum of it and all below, over each column."""
+    plot = next(figure.all("g", "plot"))
+    x, y = scale(plot.attributes["data-x"]), scale(plot.attributes["data-y"])
+    parts = [path.attributes["data-part"] for path in plot.all("path", "area")][::-1]
+    columns = {}
+    for row in rows:
+        if row["series"] in parts:
+            columns.setdefault((row["from_ns"], row["to_ns"]), {})[row["series"]] = row["value"]
+    for path in plot.all("path", "area"):
+        corners = walk(path.attributes["d"])[0]
+        below = parts[:parts.index(path.attributes["data-part"]) + 1]
+        for (start, end), values in columns.items():
+            middle, top = (x(start) + x(end)) / 2, y(sum(values[part] for part in below))
+            heights = [a[1] for a, b in zip(corners, corners[1:]) if a[1] == b[1] and a[0] <= middle <= b[0]]
+            assert any(near(top, height) for height in heights), (below[-1], start, top, heights)
+    for level in plot.all("path", "level"):
+        value = [row["value"] for row in rows if row["series"] == level.attributes["data-level"]]
+        assert near(y(value[0]), walk(level.attributes["d"])[0][0][1])
+    return len(rows)
+
+
+def check_drawings(page, data):
+    """Reads all drawings of a page back. Returns the number of values that were found."""
+    found = 0
+    for section in parse(page).all("section"):
+        for figure in section.all("figure"):
+            rows = data[section.attributes["id"]][figure.attributes["data-key"]]
+            if list(figure.all("path", "area")):
+                found += check_stack(figure, rows)
+            elif list(figure.all("g", "row")):
+                found += check_timeline(figure, rows)
+            elif list(figure.all("g", "plot")):
+                found += check_chart(figure, rows)
+            else:
+                titles = [title.text for title in figure.all("title")]
+                assert len(titles) <= len(rows) and {row["choice"] for row in rows} == {
+                    title.rsplit(": ", 1)[1] for title in titles}
+                found += len(rows)
+    return found
+
+
+def check_labels(page):
+    """Boxes of the labels of a drawing do not overlap, and are inside of it."""
+    fonts = {"lane": 12, "in": 10}
+    for svg in parse(page).all("svg"):
+        if "defs" in svg.classes():
+            continue
+        width, height = map(float, svg.attributes["viewbox"].split()[2:])
+        boxes = []
+        for label in svg.all("text"):
+            font = fonts.get(label.classes()[0], 11)
+            across = len(label.words()) * font * 0.55
+            x, y = float(label.attributes["x"]), float(label.attributes["y"])
+            x -= across * {"middle": 0.5, "end": 1}.get(label.attributes.get("text-anchor"), 0)
+            boxes.append((x, y - 0.75 * font, x + across, y + 0.2 * font, label.words()))
+            assert x >= -12 and x + across <= width + 12 and 0 <= y <= height, boxes[-1]
+        for a, b in itertools.combinations(boxes, 2):
+            assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], f"overlap: {a} {b}"
+
+
+def check_closed(page):
+    """Nothing runs and nothing is fetched."""
+    assert not re.search(r"<(script|link|img|iframe|object|embed|base|form)\b|\son\w+=|javascript:|@import", page)
+    assert not re.search(r"https?:|//\w", page)
+    assert set(re.findall(r"url\(([^)]*)\)", page)) <= {"#hatch"}
+    assert all(address.startswith("#") for address in re.findall(r'href="([^"]*)"', page))
+
+
+def luminance(colour):
+    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def contrast(a, b):
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@case
+def every_drawn_point_of_a_run_is_its_data(weft):
+    train(weft, "done", train__validation={"share": 0.2, "every": 2})
+    data = json.loads(report(weft, "done", "-o", "page.html", "--csv", "page.csv", "--json"))
+    page = read_page(weft, "page.html")
+    assert check_drawings(page, data) > 100
+    check_labels(page)
+    check_closed(page)
+    losses = [json.loads(line) for line in open(weft.path("done/metrics.jsonl"), encoding="utf-8")]
+    assert [(row["x"], row["y"]) for row in data["training"]["loss"] if row["series"] == "measured"] == [
+        (line["step"], line["loss"]) for line in losses if line["kind"] == "step"]
+    kinds = {row["kind"]: row for row in data["errors"]["kinds"]}
+    assert kinds["forward"]["predicted_ns"] == kinds["forward"]["measured_ns"], "a virtual clock has no error"
+    tables = dict(re.findall(r"# training (\w+)\n(.*?)(?=\n# |\Z)", read_page(weft, "page.csv"), re.S))
+    rows = list(csv.DictReader(io.StringIO(tables["loss"])))
+    assert [float(row["y"]) for row in rows] == [row["y"] for row in data["training"]["loss"]]
+    weft.expect(0, "report", "done", "-o", "again.html")
+    assert read_page(weft, "again.html") == page, "the same input gives the same bytes"
+
+
+@case
+def sweeps_and_runs_are_side_by_side(weft):
+    train(weft, "first")
+    config = weft.write("run.json", tiny(plan__work_limit="20M"))
+    weft.expect(0, "sweep", config, "--points", "3", "--planners", "ilp,all-fsdp", "--json", "-q", "-o", "sweep.json")
+    data = json.loads(report(weft, "first", "sweep.json", "first/plan.json", "-o", "page.html", "--json"))
+    page = read_page(weft, "page.html")
+    assert check_drawings(page, data) > 100
+    check_labels(page)
+    series = {row["series"] for row in data["limits"]["limits"]}
+    assert {"ilp", "all-fsdp", "proven bound", "first predicted", "first measured"} <= series, series
+    best = json.loads(weft.expect(0, "best", config, "--json", "-q"))
+    weft.write("best.json", best)
+    assert best["answer"] in report(weft, "best.json", "-o", "best.html").replace("\n  ", " ")
+    check_closed(read_page(weft, "best.html"))
+
+
+@case
+def colours_are_told_from_both_papers(weft):
+    train(weft, "done")
+    report(weft, "done", "-o", "page.html")
+    roots = [dict(re.findall(r"--(\w+): (#\w{6})", root))
+             for root in re.findall(r":root \{([^}]*)\}", read_page(weft, "page.html"))]
+    assert len(roots) == 3 and roots[0] != roots[1] and roots[2] == roots[0], "light, dark, print"
+    for root in roots:
+        for name in ["ink", "soft", "good", "bad", *(f"c{i}" for i in range(10))]:
+            for paper in ("card", "ground"):
+                assert contrast(root[name], root[paper]) >= 4.5, (name, paper)
+
+
+@case
+def five_hundred_units_fit_400_kb(weft):
+    config = tiny(plan__planner="fsdp2", plan__fuse=False, train__steps=2)
+    block = next(layer for layer in config["model"]["layers"] if layer["type"] == "transformer_block")
+    config["model"]["layers"] = [
+        {**layer, "name": "h.{i}", "repeat": 500} if layer is block else layer for layer in config["model"]["layers"]
+        if layer is block or layer["type"] != "transformer_block"]
+    weft.expect(0, "train", weft.write("run.json", config), "--clock", "virtual", "--run", "long", "-q", "--report",
+                "page.html")
+    page = read_page(weft, "page.html")
+    assert len(page.encode()) < 400_000, len(page.encode())
+    assert len(json.loads(report(weft, "long", "--json"))["choices"]["units"]) >= 500
+    assert "trace.json" in os.listdir(weft.path("long"))
+    check_labels(page)
+
+
+@case
+def names_stay_text(weft):
+    train(weft, "done")
+    os.rename(weft.path("done"), weft.path("<b>\u202e'\""))
+    trace = json.loads(read_page(weft, "<b>\u202e'\"/trace.json"))
+    for event in trace["traceEvents"]:
+        if event["ph"] == "X" and event["name"] != "exposed":
+            event["name"] = event["name"].split(" ")[0] + " " + HOSTILE
+    trace["source"] = HOSTILE
+    weft.write("<b>\u202e'\"/trace.json", trace)
+    weft.write("sweep.json", {"config": HOSTILE, "ranks": 2, "times": HOSTILE, "curves": [
+        {"planner": HOSTILE, "points": [{"memory_limit_bytes": b << 20, "fits": True, "step_ns": 10**7 // b}
+                                        for b in (1, 2)]}]})
+    report(weft, "<b>\u202e'\"", "sweep.json", "-o", "page.html")
+    page = read_page(weft, "page.html")
+    check_closed(page)
+    check_labels(page)
+    assert "\u202e" not in page and "&lt;script&gt;" in page and "\\u202e" in page
+
+
+@case
+def a_run_that_goes_on_is_shown_so_far(weft):
+    train(weft, "run")
+    lines = read_page(weft, "run/metrics.jsonl").splitlines()
+    weft.write("run/metrics.jsonl", "\n".join(lines[:3]) + "\n" + lines[3][:40])
+    for name in ("result.json", "trace.json"):
+        os.remove(weft.path(f"run/{name}"))
+    said = report(weft, "run", "-o", "page.html")
+    page = read_page(weft, "page.html")
+    assert "it goes on, or it was killed" in said and "no errors:" in said
+    assert "1 torn line of metrics is passed over" in page and "it has no trace.json" in page
+    check_closed(page)
+    plan = read_page(weft, "run/plan.json")
+    weft.write("run/plan.json", re.sub(r'"version": \d+', '"version": 99', plan, count=1))
+    said = report(weft, "run", "-o", "other.html")
+    assert "version" in said and "no memory:" in said
+    weft.write("run/metrics.jsonl", "")
+    assert "No step of this run is recorded" in report(weft, "run", "-o", "none.html")
+
+
+@case
+def bad_input_is_one_error_and_no_file(weft):
+    train(weft, "run")
+    weft.write("other.json", {"format": "weft-profile"})
+    weft.write("list.json", [1])
+    os.mkdir(weft.path("empty"))
+    report(weft, "absent", "-o", "page.html", code=66)
+    report(weft, "list.json", "-o", "page.html", code=65, says="neither a plan nor a sweep")
+    report(weft, "other.json", "-o", "page.html", code=65)
+    report(weft, "empty", "-o", "page.html", code=65, says="neither plan.json nor metrics.jsonl")
+    report(weft, *["run"] * 1000, "-o", "page.html", code=64, says="at most 16")
+    report(weft, "run", "run", "--trace", "run/trace.json", code=64)
+    report(weft, "run", "--trace", "run/plan.json", "-o", "page.html", code=65)
+    report(weft, "run/plan.json", "-o", "run/plan.json", code=64, says="this is the input")
+    report(weft, "run", "-o", "absent/page.html", code=73)
+    report(weft, "run", "-o", "/dev/full", code=74)
+    weft.expect(73, "train", "run.json", "--report", "absent/page.html", says="--report absent/page.html")
+    assert not os.path.exists(weft.path("page.html"))
+    assert "-o FILE" in report(weft, "run")
+
+
+@case
+def compare_names_the_first_step_with_other_bits(weft):
+    train(weft, "left")
+    train(weft, "right")
+    same = json.loads(weft.expect(0, "compare", "left", "right", "--json"))
+    assert same["equal"] and same["compared_steps"] == 6 and same["settings"] == []
+    lines = [json.loads(line) for line in read_page(weft, "right/metrics.jsonl").splitlines()]
+    step = next(line for line in lines if line["kind"] == "step" and line["step"] == 4)
+    step["loss"] += 1e-9
+    weft.write("right/metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    trace = json.loads(read_page(weft, "right/trace.json"))
+    for event in trace["traceEvents"]:
+        if event["name"].startswith("backward"):
+            event["dur"] *= 2
+    weft.write("right/trace.json", trace)
+    said = json.loads(weft.expect(0, "compare", "left", "right", "--json", "--csv", "rows.csv"))
+    assert not said["equal"] and said["differs_at"] == 4 and said["differs_in"].startswith("loss ")
+    kinds = {row["kind"]: row for row in said["kinds"]}
+    assert abs(kinds["backward"]["growth"] - 1) < 0.01 and kinds["forward"]["growth"] == 0
+    assert said["instructions"][0]["kind"] == "backward"
+    assert "backward" in read_page(weft, "rows.csv")
+    weft.expect(65, "compare", "left", "left/plan.json", says="no run's directory")
+    weft.expect(66, "compare", "left", "absent")
+
+
+@case
+def a_browser_has_no_overlap_either(weft):
+    if "WEFT_CHROMIUM" not in os.environ:
+        raise Skip("WEFT_CHROMIUM names no browser")
+    train(weft, "done")
+    report(weft, "done", "-o", "page.html")
+    probe = ("<script>let n=0;for(const s of document.querySelectorAll('svg:not(.defs)')){const t=[...s.querySelectorAll"
+             "('text')].map(e=>e.getBoundingClientRect());t.forEach((a,i)=>t.slice(i+1).forEach(b=>{if(a.left<b.right-1&&"
+             "b.left<a.right-1&&a.top<b.bottom-2&&b.top<a.bottom-2)n++}))}document.title='overlaps '+n</script>")
+    weft.write("probed.html", read_page(weft, "page.html") + probe)
+    import subprocess  # pylint: disable=import-outside-toplevel
+    shown = subprocess.run([os.environ["WEFT_CHROMIUM"], "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                            "file://" + weft.path("probed.html")], capture_output=True, text=True, timeout=60, check=True)
+    assert "<title>overlaps 0</title>" in shown.stdout, re.search("<title>.*?</title>", shown.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

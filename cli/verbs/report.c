@@ -98,7 +98,7 @@ static enum weft_status run_report(const struct weft_cli *cli, struct weft_error
 
 const struct weft_command weft_command_report = {
     .name = "report",
-    .usage = "RUN|PLAN|SWEEP|BEST...",
+    .usage = "RUN|PLAN|FILE...",
     .summary = "draws runs, plans and sweeps as one page",
     .details =
         "Writes one HTML file with -o FILE: without scripts, without network, for light and dark\n"

@@ -41,7 +41,7 @@ VERBS = (
     (0, "train", "run.json", "--run", "new", "--set", "train.steps=8", "--set",
      'train.validation={"share": 0.5, "every": 4, "samples": 4}'),
     (65, "train", "run.json", "--run", "done", "--resume", "--set", "model.layers.0.hidden=64"),
-    (0, "replay", "done"), (0, "audit", "done", "--part", "50"),
+    (0, "replay", "done"), (0, "audit", "done", "--part", "50"), (0, "report", "done"), (0, "compare", "done", "done"),
     (0, "generate", "done", "--tokens", "2"), (0, "launch", "-n", "2", "true"),
     (0, "sweep", "run.json", "--points", "9", "--planners", "ilp,all-fsdp,ddp,bytescheduler,dear"),
     (0, "sweep", "run.json", "--points", "2", "--planners", "ilp,greedy", "--measure"),

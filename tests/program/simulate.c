@@ -62,6 +62,37 @@ Test(simulate, relaxed_plans_are_never_slower)
     cr_assert_gt(faster, SIMULATE_CASES / 4);
 }
 
+/* Work of slots fills the step up to the waits that are exposed. */
+Test(simulate, spans_add_up_to_the_step)
+{
+    for (uint64_t seed = 0; seed < SIMULATE_CASES; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 3);
+        const struct weft_problem *problem = plan->problem;
+        const size_t n = (size_t)problem->n_slots, m = (size_t)plan->n_placements;
+        int64_t *words = calloc(weft_simulate_words(problem) + 3 * n + 2 * m, sizeof *words);
+        int64_t *work = words + n + 2 * m, worked_ns = 0, last_ns = 0;
+        struct weft_plan_spans spans = {.times = {words, words + n, words + n + m},
+                                        .work_start_ns = work,
+                                        .work_end_ns = work + n};
+        weft_simulate_plan_spans(plan, work + 2 * n, &spans);
+        for (size_t s = 0; s < n; s++) {
+            cr_assert(last_ns <= spans.times.slot_start_ns[s] &&
+                          spans.times.slot_start_ns[s] <= spans.work_start_ns[s] &&
+                          spans.work_start_ns[s] <= spans.work_end_ns[s],
+                      "seed %d", (int)seed);
+            worked_ns += spans.work_end_ns[s] - spans.work_start_ns[s];
+            last_ns = spans.work_end_ns[s];
+        }
+        cr_assert_eq(worked_ns, plan->prediction.compute_ns + plan->prediction.slowdown_ns);
+        cr_assert_eq(plan->prediction.step_ns - worked_ns, plan->prediction.exposed_ns);
+        free(words);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}
+
 /* The longest wait, launch by launch, from the simulation of the program. */
 Test(simulate, longest_wait_is_from_launch_to_launch)
 {

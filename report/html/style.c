@@ -43,8 +43,8 @@ const char *const weft_page_style[] = {
     "section { background: var(--card); border: 1px solid var(--edge); border-radius: 10px; "
     "padding: 18px 24px 16px; margin: 0 0 16px; }\n",
     "section > p { margin: 0 0 8px; color: var(--soft); max-width: 72em; }\n",
-    "section.missing { background: none; border-style: dashed; padding: 10px 24px; display: "
-    "flex; flex-wrap: wrap; gap: 2px 14px; align-items: baseline; }\n",
+    "section.missing { background: none; border: none; padding: 0 25px; margin: 0 0 10px; "
+    "display: flex; flex-wrap: wrap; gap: 2px 14px; align-items: baseline; }\n",
     "section.missing h2 { font-size: 14px; color: var(--soft); margin: 0; }\n",
     "section.missing p { margin: 0; font-size: 13.5px; }\n",
     ".figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, "
@@ -102,7 +102,7 @@ const char *const weft_page_style[] = {
     "th, td { padding: 4px 18px 4px 0; text-align: left; vertical-align: baseline; "
     "overflow-wrap: normal; }\n",
     "td { border-bottom: 1px solid var(--grid); }\n",
-    "td.l { max-width: 40em; overflow-wrap: anywhere; }\n",
+    "td.l { max-width: 40em; overflow-wrap: break-word; }\n",
     ".r { text-align: right; white-space: nowrap; }\n",
     ".good { color: var(--good); } .bad { color: var(--bad); } .faint, .note { color: "
     "var(--soft); }\n",
@@ -122,7 +122,7 @@ const char *const weft_page_style[] = {
     "--c5: #0b7285; --c6: #8a6500; --c7: #5a6672; --c8: #9a3a9f; --c9: #875540; } body { "
     "background: none; font-size: 9.5pt; } header, main, footer { padding: 0; max-width: "
     "none; } nav { display: none; } section { border-color: var(--edge); padding: 8px 12px; } "
-    "svg.large { min-width: 0; } figure, tr, .tiles { break-inside: avoid; } h2 { "
-    "break-after: avoid; } details { display: none; } * { print-color-adjust: exact; "
-    "-webkit-print-color-adjust: exact; } }\n",
+    "svg.large { min-width: 0; } .figures { grid-template-columns: 1fr 1fr; } figure, tr, "
+    ".tiles { break-inside: avoid; } h2 { break-after: avoid; } details { display: none; } * "
+    "{ print-color-adjust: exact; -webkit-print-color-adjust: exact; } }\n",
     NULL};

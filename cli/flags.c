@@ -64,8 +64,8 @@ const struct weft_flag weft_flags[] = {
      "FILE,FILE"},
     {"--config", NULL, WEFT_FLAG_TEXT, false, AT(config), NULL, "FILE",
      "the config that the plan or the run is of"},
-    {"--report", NULL, WEFT_FLAG_TEXT, false, AT(report), NULL, "FILE",
-     "write the page of `weft report` there at the end, and RUN/trace.json"},
+    {"--report", NULL, WEFT_FLAG_TEXT, false, AT(report), NULL, "FILE|live",
+     "write the page of `weft report` at the end; live: every minute, as RUN/report.html"},
     {"--trace", NULL, WEFT_FLAG_TEXT, false, AT(trace), NULL, "FILE|DIR/",
      "write a Chrome trace of all ranks and the prediction there (Perfetto; FILE.gz: compressed); "
      "DIR/: a file for each rank, as Holistic Trace Analysis reads them"},

@@ -13,8 +13,19 @@ const char *weft_report_program(void);
 WEFT_MUST_USE enum weft_status weft_report_write(const struct weft_page *page, const char *path,
                                                  struct weft_error *err);
 
-/* Writes the report of one run's directory. Errors of weft_source_read and weft_report_write. */
+/* Writes the report of one run's directory. reload_s is the page's. Errors of weft_source_read and
+ * weft_report_write. */
 WEFT_MUST_USE enum weft_status weft_report_write_run(const char *run, const char *trace,
-                                                     const char *path, struct weft_error *err);
+                                                     const char *path, int32_t reload_s,
+                                                     struct weft_error *err);
+
+/* The page of a run that goes on, written again every minute. */
+struct weft_report_live {
+    const char *run, *path;
+    int64_t due_ns; /* of the next page; 0: not known yet */
+    bool failed;    /* a warning was given */
+};
+/* Writes the page if it is due. `live` is a struct weft_report_live; a `look` of a job. */
+void weft_report_look(void *live);
 
 #endif

@@ -127,6 +127,19 @@ static void hand_file(struct handed *handed, const char *name, int fd)
     handed->environment[handed->n_environment++] = text;
 }
 
+/* The launcher's looks at the ranks: for the watch, and for the job's caller. */
+struct looks {
+    const struct weft_job *job;
+    struct weft_watched_ranks *watched;
+};
+
+static void look_at_ranks(void *context)
+{
+    const struct looks *looks = context;
+    if (looks->watched->watch) weft_watched_ranks_look(looks->watched);
+    if (looks->job->look) looks->job->look(looks->job->look_context);
+}
+
 static enum weft_status launch_job(const struct weft_job *job, const int fds[N_FILES],
                                    struct weft_watched_ranks *watched, struct weft_error *err)
 {
@@ -134,6 +147,7 @@ static enum weft_status launch_job(const struct weft_job *job, const int fds[N_F
     char *const argv[] = {program, verb, progress, NULL};
     int32_t ranks = (int32_t)job->config->cluster.ranks;
     struct handed handed = {0};
+    struct looks looks = {job, watched};
     snprintf(progress, sizeof progress, "%s", weft_cli_progress_flag(job->watch));
     for (int i = 0; i < N_FILES; i++)
         hand_file(&handed, file_names[i], fds[i]);
@@ -154,8 +168,8 @@ static enum weft_status launch_job(const struct weft_job *job, const int fds[N_F
         /* Ranks end themselves when they hang. The launcher also watches, in case all ranks are
          * stopped. */
         .hang_ns = weft_cluster_timeout_ns(&job->config->cluster),
-        .look = watched->watch ? weft_watched_ranks_look : NULL,
-        .look_context = watched,
+        .look = watched->watch || job->look ? look_at_ranks : NULL,
+        .look_context = &looks,
     };
     struct weft_launch_outcome outcome = {.rank = -1};
     struct weft_error *launcher = calloc(1, sizeof *launcher);

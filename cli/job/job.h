@@ -55,6 +55,8 @@ struct weft_job {
     const char *trace_steps;       /* of these steps; NULL: the last */
     const char *tensorboard;       /* folder of event files, or NULL */
     struct weft_watch *watch;      /* shows rank 0's progress; or NULL */
+    void (*look)(void *context);   /* called several times a second while ranks run; or NULL */
+    void *look_context;
     /* The request to stop, shared with the caller's handlers; or NULL. */
     struct weft_stop *stop;
     struct weft_job_reach *reach; /* TRAIN: filled even if the job fails; or NULL */

@@ -232,6 +232,9 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
 {
     const char *directory = run->path;
     char metrics[WEFT_METRICS_PATH_BYTES], trace[WEFT_RUN_FILE_BYTES];
+    char page[WEFT_RUN_FILE_BYTES];
+    const bool is_live = cli->report != NULL && strcmp(cli->report, "live") == 0;
+    struct weft_report_live live = {.run = directory, .path = page};
     struct weft_error why = {0};
     struct weft_job job = {
         .kind = WEFT_JOB_TRAIN,
@@ -255,6 +258,8 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
         .kept_fd = run->lock_fd,
         .kept = elastic->keeps ? &elastic->kept : NULL,
         .watch = cli->watch,
+        .look = is_live ? weft_report_look : NULL,
+        .look_context = &live,
         .stop = &stop,
         .reach = reach,
     };
@@ -263,6 +268,8 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     struct weft_load before, load = {0};
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     snprintf(trace, sizeof trace, "%s/trace.json", directory);
+    snprintf(page, sizeof page, "%s/report.html", directory);
+    if (cli->report != NULL && !is_live) live.path = cli->report;
     if (cli->report != NULL) unlink(trace); /* of another plan, perhaps */
     weft_text_init(&text);
     weft_cli_report_init(cli, cli->output, &out);
@@ -274,13 +281,13 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, &why);
     bool left = status == WEFT_OK;
     if (left && cli->report != NULL)
-        status = weft_report_write_run(directory, cli->trace, cli->report, &why);
+        status = weft_report_write_run(directory, cli->trace, live.path, 0, &why);
     if (left && !cli->json) {
         put_summary(session, &result, &out);
         if (!job.virtual_clock) weft_load_add(&load, &out);
         weft_text_addf(&out, "run       %s\n", directory);
         if (cli->report != NULL && status == WEFT_OK)
-            weft_text_addf(&out, "report    %s\n", cli->report);
+            weft_text_addf(&out, "report    %s\n", live.path);
         status = emit_end(cli, &out, status, &why);
     } else if (left) {
         status = emit_end(cli, &text, status, &why);
@@ -317,7 +324,7 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
         return weft_fail(err, WEFT_E_USAGE, "--trace-steps goes with --trace FILE");
     WEFT_TRY(weft_tracing_read_steps(cli->trace_steps, 0, &steps, err));
     if (cli->trace) WEFT_TRY(weft_tracing_check(cli->trace, err));
-    if (cli->report) WEFT_TRY(check_folder(cli->report, err));
+    if (cli->report && strcmp(cli->report, "live") != 0) WEFT_TRY(check_folder(cli->report, err));
     if (cli->clock && strcmp(cli->clock, "wall") != 0 && strcmp(cli->clock, "virtual") != 0)
         return weft_fail(err, WEFT_E_USAGE, "--clock %s: wall or virtual", cli->clock);
     if (cli->output)
@@ -589,7 +596,8 @@ const struct weft_command weft_command_train = {
         "last step of all ranks, and the prediction, as one Chrome trace; --trace DIR/ writes a "
         "file for each rank, as Holistic Trace Analysis reads them; --trace-steps 3,10..12 traces "
         "these steps. --tensorboard DIR writes event files. --report FILE writes the page of `weft "
-        "report` after the last step, with that step kept as RUN/trace.json.",
+        "report` after the last step, with that step kept as RUN/trace.json; --report live writes "
+        "RUN/report.html, every minute while the run goes on.",
     .flags = "--set --model --cluster --layers --ranks --seed --memory-limit --planner "
              "--work-limit --time-limit --gap --profile --plan --run --resume --from --elastic "
              "--clock --poison --trace --trace-steps --tensorboard --report",

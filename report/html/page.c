@@ -136,6 +136,8 @@ static void add_head(const struct weft_page *page, struct weft_text *out)
     weft_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                        "<meta name=\"color-scheme\" content=\"light dark\">\n");
+    if (page->reload_s > 0)
+        weft_text_addf(out, "<meta http-equiv=\"refresh\" content=\"%d\">\n", page->reload_s);
     add_element(out, "<title>", page->title, "</title>\n<style>\n");
     for (int32_t i = 0; weft_page_style[i] != NULL; i++)
         weft_text_add(out, weft_page_style[i]);

@@ -42,6 +42,7 @@ struct weft_page {
         const char *label, *value, *note;
     } * first_tile, *last_tile;
     struct weft_page_section *first, *last;
+    int32_t reload_s; /* a browser reads the page again after this time; 0: never */
     bool failed;
 };
 

@@ -9,7 +9,9 @@ import itertools
 import json
 import os
 import re
+import signal
 import sys
+import time
 
 from configs import tiny
 from tap import Skip, case, main
@@ -383,6 +385,26 @@ def compare_names_the_first_step_with_other_bits(weft):
     assert "backward" in read_page(weft, "rows.csv")
     weft.expect(65, "compare", "left", "left/plan.json", says="no run's directory")
     weft.expect(66, "compare", "left", "absent")
+
+
+@case
+def a_live_report_follows_its_run(weft):
+    config = weft.write("run.json", tiny(train__steps=10**6, plan__work_limit="20M"))
+    process = weft.start("train", config, "--run", "run", "-q", "--report", "live")
+    try:
+        while not os.path.exists(weft.path("run/report.html")):
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.05)
+        page = read_page(weft, "run/report.html")
+        assert 'http-equiv="refresh" content="60"' in page and "has no result yet" in page
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 75
+    finally:
+        process.kill()
+        process.communicate()
+    page = read_page(weft, "run/report.html")
+    assert "http-equiv" not in page and "stopped by a signal" in page
+    check_closed(page)
 
 
 @case

@@ -22,7 +22,8 @@ static void include_value(struct weft_axis *axis, double value)
 static void range_axes(struct plot *plot)
 {
     const struct weft_chart *chart = plot->chart;
-    plot->x = (struct weft_axis){chart->x, INFINITY, -INFINITY, LEFT, chart->width - RIGHT};
+    const double left = chart->left > 0 ? chart->left : LEFT;
+    plot->x = (struct weft_axis){chart->x, INFINITY, -INFINITY, left, chart->width - RIGHT};
     plot->y = (struct weft_axis){chart->y, INFINITY, -INFINITY, chart->height - BOTTOM, TOP};
     for (int32_t s = 0; s < chart->n_series; s++) {
         for (int32_t i = 0; i < chart->series[s].n; i++) {
@@ -130,7 +131,7 @@ static void draw_chart(const void *figure, struct weft_text *out)
     range_axes(&plot);
     draw_legend(chart, out);
     weft_svg_open(out, chart->width, chart->height, chart->label);
-    weft_axis_draw_y(&plot.y, LEFT, plot.x.to, chart->y_name, out);
+    weft_axis_draw_y(&plot.y, plot.x.from, plot.x.to, chart->y_name, out);
     weft_axis_draw_x(&plot.x, chart->height - BOTTOM, chart->height - BOTTOM + 4, chart->x_name,
                      out);
     weft_axis_open_plot(&plot.x, &plot.y, out);

@@ -28,6 +28,7 @@ struct weft_chart {
     const char *x_name, *y_name;
     enum weft_measure x, y;
     double width, height;
+    double left;    /* of the plot; 0: as usual */
     bool from_zero; /* the vertical axis begins at 0 */
     int32_t n_series;
     const struct weft_series *series;

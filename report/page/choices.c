@@ -1,6 +1,8 @@
 #include <string.h>
 
+#include "report/html/chart.h"
 #include "report/html/strip.h"
+#include "report/html/timeline.h"
 #include "report/page/report.h"
 #include "report/plan_report.h"
 
@@ -90,6 +92,44 @@ static void add_table(const struct weft_plan *plan, int32_t begin, int32_t end, 
     }
 }
 
+/* Blocks of a step by unit, over the numbers of the units. */
+static const struct weft_chart *make_blocks(struct weft_page *page, const struct weft_plan *plan,
+                                            int32_t n_units)
+{
+    enum { HEIGHT = 170 };
+    struct weft_chart *chart = weft_page_array(page, 1, sizeof *chart);
+    struct weft_series *series = weft_page_array(page, 1, sizeof *series);
+    double *x = weft_page_array(page, n_units + 1, sizeof *x);
+    double *y = weft_page_array(page, n_units + 1, sizeof *y);
+    if (!chart || !series || !x || !y) return NULL;
+    for (int32_t u = 0; u < n_units; u++)
+        x[u] = u;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const int32_t d = plan->problem->items[plan->placements[i].item].item.decision;
+        if (d < n_units) y[d]++;
+    }
+    x[n_units] = n_units;
+    y[n_units] = y[n_units - 1];
+    *series = (struct weft_series){.name = "blocks",
+                                   .hue = WEFT_HUE_TEAL,
+                                   .style = WEFT_SERIES_STAIRS,
+                                   .n = n_units + 1,
+                                   .x = x,
+                                   .y = y};
+    *chart = (struct weft_chart){.label = "Blocks of a step by unit",
+                                 .x_name = "unit, in order of the model",
+                                 .y_name = "blocks a step",
+                                 .x = WEFT_MEASURE_COUNT,
+                                 .y = WEFT_MEASURE_COUNT,
+                                 .width = WEFT_TIMELINE_WIDTH,
+                                 .height = HEIGHT,
+                                 .left = WEFT_TIMELINE_LEFT,
+                                 .from_zero = true,
+                                 .n_series = 1,
+                                 .series = series};
+    return chart;
+}
+
 /* All names and strategies, as `weft plan` prints them. */
 static void fold_names(struct weft_page_section *section, const struct weft_plan *plan)
 {
@@ -122,6 +162,10 @@ void weft_report_add_choices(struct weft_report *report)
         weft_section_draw(section, weft_report_key(report, i, "units"),
                           weft_page_format(page, "Policy and location by unit%s", of),
                           &weft_drawing_strip, make_strip(page, plan, 0, n_units, "units"));
+        if (plan->n_placements > 0)
+            weft_section_draw(section, weft_report_key(report, i, "blocks"),
+                              weft_page_format(page, "Blocks by unit%s", of), &weft_drawing_chart,
+                              make_blocks(page, plan, n_units));
         add_table(plan, 0, n_units, weft_report_key(report, i, "unit_strategies"),
                   weft_page_format(page, "strategy of units%s", of), &section->body);
         if (n_all > n_units) {

@@ -140,18 +140,24 @@ def x_end(plot):
 
 
 def check_timeline(figure, rows):
-    """The spans of a row are drawn from start to end. Narrow neighbours are one box."""
+    """The spans of a row are drawn from start to end, with one colour a kind. Narrow neighbours are one box."""
     plot = next(figure.all("g", "plot"))
-    x = scale(plot.attributes["data-x"])
+    x, colours = scale(plot.attributes["data-x"]), {}
     for row in plot.all("g", "row"):
         lane, source = row.attributes["data-lane"], row.attributes["data-source"]
-        spans = [(x(one["from_ns"]), x(one["to_ns"])) for one in rows if (one["lane"], one["source"]) == (lane, source)]
-        boxes = sorted((part[0][0], part[1][0]) for path in row.all("path") for part in walk(path.attributes["d"]))
+        spans = [(x(one["from_ns"]), x(one["to_ns"]), one["kind"]) for one in rows
+                 if (one["lane"], one["source"]) == (lane, source)]
+        boxes = [(part, path.classes()[0]) for path in row.all("path") for part in walk(path.attributes["d"])]
         assert spans and boxes, (lane, source)
-        for start, end in spans:
-            assert any(a - 0.07 <= start and end <= b + 0.07 for a, b in boxes), (lane, source, start, end)
-        covered, drawn = sum(b - a for a, b in spans), sum(b - a for a, b in boxes)
-        assert drawn - covered <= 0.5 * len(spans) and covered - drawn <= 0.11 * len(spans), (lane, covered, drawn)
+        for part, colour in boxes:
+            (start, _), (end, _), *_, (last, _) = part
+            inside = [span for span in spans if start - 0.07 <= span[0] and span[1] <= end + 0.07]
+            assert last == start and near(min(span[0] for span in inside), start), (lane, source, part)
+            assert near(max(span[1] for span in inside), end), (lane, source, part)
+            wide = {span[2] for span in inside if span[1] - span[0] > 0.3}
+            assert all(colours.setdefault(kind, colour) == colour for kind in wide), (wide, colour)
+        for start, end, _ in spans:
+            assert any(part[0][0] - 0.07 <= start and end <= part[1][0] + 0.07 for part, _ in boxes), (lane, start, end)
     return len(rows)
 
 
@@ -167,10 +173,17 @@ def check_stack(figure, rows):
     for path in plot.all("path", "area"):
         corners = walk(path.attributes["d"])[0]
         below = parts[:parts.index(path.attributes["data-part"]) + 1]
+        edges = {x(edge) for column in columns for edge in column}
+        assert all(any(near(corner[0], edge) for edge in edges) for corner in corners), below[-1]
         for (start, end), values in columns.items():
             middle, top = (x(start) + x(end)) / 2, y(sum(values[part] for part in below))
             heights = [a[1] for a, b in zip(corners, corners[1:]) if a[1] == b[1] and a[0] <= middle <= b[0]]
             assert any(near(top, height) for height in heights), (below[-1], start, top, heights)
+    for line in plot.all("path", "line"):
+        wanted = [(x(row["from_ns"]), y(row["value"])) for row in rows if row["series"] == line.attributes["data-series"]]
+        corners = walk(line.attributes["d"])[0]
+        assert all(near(a[0], b[0]) and near(a[1], b[1]) for a, b in zip(wanted, corners[::2], strict=True))
+        assert all(a[0] == b[0] for a, b in zip(corners[1::2], corners[2::2])), "stairs"
     for level in plot.all("path", "level"):
         value = [row["value"] for row in rows if row["series"] == level.attributes["data-level"]]
         assert near(y(value[0]), walk(level.attributes["d"])[0][0][1])

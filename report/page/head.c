@@ -97,10 +97,13 @@ static void answer_sweep(const struct weft_sweep *sweep, struct weft_text *out)
     }
     weft_text_addf(out, "The fastest step is %s by %s within %s",
                    show_ns((double)fastest->step_ns, a), planner,
-                   weft_units_show_bytes(fastest->limit_bytes, b));
-    weft_text_addf(out, "; the least limit with a plan is %s, with a step of %s.",
-                   weft_units_show_bytes(smallest->limit_bytes, a),
-                   show_ns((double)smallest->step_ns, b));
+                   weft_units_show_bytes(weft_sweep_x(sweep, fastest), b));
+    if (sweep->split) weft_text_add(out, " for policies");
+    if (!sweep->split && smallest->limit_bytes < fastest->limit_bytes)
+        weft_text_addf(out, "; the least limit with a plan is %s, with a step of %s",
+                       weft_units_show_bytes(smallest->limit_bytes, a),
+                       show_ns((double)smallest->step_ns, b));
+    weft_text_add(out, ".");
 }
 
 static double step_of(struct weft_report *report, int32_t i)

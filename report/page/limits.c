@@ -203,12 +203,21 @@ void weft_report_add_limits(struct weft_report *report)
                                    "then name sweep.json too.");
         return;
     }
+    bool has_sweep = false, has_best = false;
+    for (int32_t i = 0; i < report->n; i++) {
+        has_sweep |= report->records[i].sweep != NULL;
+        has_best |= report->records[i].best != NULL;
+    }
     if (n_studies == 0)
         weft_section_say(section, "Without rivals and bounds of other limits: name the JSON of a "
                                   "sweep too (weft sweep CONFIG --json -o sweep.json).");
-    else
+    if (has_sweep)
         weft_section_say(section,
                          "A plan holds from its limit up, so a planner is a staircase. Rings are "
                          "measured. No plan is below the dashed bound.");
+    if (has_best)
+        weft_section_say(section, "A point without a staircase is the best plan of one "
+                                  "combination, at the memory that it needs.");
+    if (!has_sweep) chart->x_name = "memory of a rank";
     weft_section_draw(section, "limits", NULL, &weft_drawing_chart, chart);
 }

@@ -140,8 +140,13 @@ class Problem:
 def check_placements(plan, problem, chosen):
     blocks = [0] * len(problem.items)
     launched = [0] * len(problem.lanes)
-    for at in plan["placements"]:
+    places, begins, follows = {}, [], []
+    for i, at in enumerate(plan["placements"]):
         item = problem.items[at["item"]]
+        follows.append(places.get((item["after"], at["block"]), -1))
+        places[at["item"], at["block"]] = i
+        if follows[i] >= 0:
+            launched[item["lane"]] = max(launched[item["lane"]], begins[follows[i]])
         need(chosen[item["decision"]] in item["of"], "a block that no strategy needs")
         need(at["block"] == blocks[at["item"]], "blocks out of order")
         blocks[at["item"]] += 1
@@ -155,17 +160,25 @@ def check_placements(plan, problem, chosen):
         if not item["acquires"] and "for" in problem.said:
             need(at["launch"] == item["first"], "a reduction that is not launched first")
         launched[item["lane"]] = max(launched[item["lane"]], at["launch"])
+        begins.append(launched[item["lane"]])
         behind = launched[item["lane"]] - (1 if item["may_block"] else 0)
         need(behind < at["deadline"], "a block that is launched too late")
     for item, n in zip(problem.items, blocks):
         needed = item["blocks"] if chosen[item["decision"]] in item["of"] else 0
         need(n == needed, "a block is missing")
+    for i, at in enumerate(plan["placements"]):
+        ahead = places.get((problem.items[at["item"]]["after"], at["block"]), -1)
+        need(ahead == follows[i], "a block before the one that it follows")
     due = [problem.n_slots] * len(problem.lanes)
-    for at in reversed(plan["placements"]):
+    due_after = [problem.n_slots] * len(begins)
+    for i, at in reversed(list(enumerate(plan["placements"]))):
         item = problem.items[at["item"]]
+        due[item["lane"]] = min(due[item["lane"]], due_after[i])
         need(item["acquires"] or at["deadline"] <= due[item["lane"]], "a deadline behind another")
         complete = at["deadline"] + (1 if at["launch"] == at["deadline"] else 0)
         due[item["lane"]] = min(due[item["lane"]], complete)
+        if follows[i] >= 0:
+            due_after[follows[i]] = min(due_after[follows[i]], due[item["lane"]])
 
 
 def check_launches(plan, problem):

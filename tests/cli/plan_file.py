@@ -136,7 +136,7 @@ def chains_are_right_by_the_page(weft):
         code, _, err = weft.run("verify", weft.write("edited.json", edited))
         assert right == ("placements[" not in err), (at, edited["placements"][at], code, err)
         counts[right] += 1
-    assert min(counts.values()) > 0, counts
+    assert counts[False] > 0, counts
 
 
 def placements_are_right(plan):

@@ -19,6 +19,8 @@ struct expansion {
     struct weft_layer *layers;
     int32_t *entries;
     int32_t n, capacity;
+    const struct weft_kind *last_kind; /* of `last_table`, which the next layer mostly has too */
+    const struct weft_field_table *last_table; /* NULL: none yet */
 };
 
 static void entry_path(const struct expansion *expansion, int32_t entry, const char *key,
@@ -159,6 +161,16 @@ static bool repeat_layer(struct expansion *expansion, int32_t number,
     return true;
 }
 
+/* The keys of a kind (NULL: unknown). A table takes longer to make than a layer to read. */
+static const struct weft_field_table *table_of(struct expansion *expansion,
+                                               const struct weft_kind *kind)
+{
+    if (expansion->last_table == NULL || expansion->last_kind != kind)
+        expansion->last_table = weft_layer_table_of(kind, expansion->kinds, expansion->pool);
+    expansion->last_kind = kind;
+    return expansion->last_table;
+}
+
 /* Returns false without memory. */
 static bool add_entry(struct expansion *expansion, int32_t number,
                       const struct weft_json_value *object)
@@ -173,8 +185,7 @@ static bool add_entry(struct expansion *expansion, int32_t number,
     const char *type = NULL;
     weft_json_string(weft_json_member(object, "type"), &type);
     const struct weft_kind *kind = type == NULL ? NULL : weft_kind_find(expansion->kinds, type);
-    const struct weft_field_table *table =
-        weft_layer_table_of(kind, expansion->kinds, expansion->pool);
+    const struct weft_field_table *table = table_of(expansion, kind);
     if (table == NULL) return false;
     weft_field_decode(table, object, section->source, path, expansion->pool, &decoded, findings);
     if (kind == NULL && type != NULL) {

@@ -24,6 +24,9 @@ enum {
  * vector of prices, at most this part of the budget. */
 enum { TRIM_BOXES = 250, FINISH_PART = 8 };
 
+/* Parts of the work up to which the root is bounded before other plans are tried, and these. */
+static const double ROOT_PART = 2.0 / 3, FIRST_PART = 0.75;
+
 struct run {
     const struct weft_digest *table;
     const struct weft_schedule_options *options;
@@ -187,25 +190,65 @@ static enum weft_status start_from_plans(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
-/* First plans get a third of the work, so that some is left for a bound. Greedy changes get the
- * rest of the first fifth, because better plans come from the relaxation. They are left out if
+/* Tries patterns, rules and greedy changes up to a part of the work. Greedy changes get what is
+ * left of a smaller part, because better plans come from the relaxation. They are left out if
  * greedy's plan is a start. */
-static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
+static enum weft_status make_first_plans(struct run *run, double part, double greedy_part,
+                                         struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    const struct weft_budget budget = search->budget;
+    set_part(run, part);
+    weft_search_patterns(search);
+    enum weft_status status = start_from_rules(run, err);
+    search->budget = budget;
+    set_part(run, greedy_part);
+    bool made = run->options->after_greedy && !run->options->draft;
+    if (status == WEFT_OK && !made) weft_search_greedy(search);
+    search->budget = budget;
+    return status;
+}
+
+/* Bounds the root up to a part of the work, the first time or again. */
+static enum weft_status bound_root(struct run *run, double part, struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    const struct weft_budget budget = search->budget;
+    if (run->branch == NULL)
+        WEFT_TRY(weft_branch_create(run->table, run->options, search, &run->branch, err));
+    set_part(run, part);
+    const enum weft_status status = weft_branch_root(run->branch, err);
+    search->budget = budget;
+    WEFT_TRY(status);
+    return reserve_work(run, err);
+}
+
+/* Makes first plans and bounds the root. Its relaxation comes first if there is a plan to start
+ * from: in a large problem a little work buys a bound, and all of it few patterns. */
+static enum weft_status begin_plan(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     const struct weft_budget budget = search->budget;
     set_part(run, 1.0 / 3);
-    enum weft_status status = start_from_plans(run, err);
-    if (status == WEFT_OK && !is_enough(run)) {
-        weft_search_patterns(search);
-        status = start_from_rules(run, err);
-        search->budget = budget;
-        set_part(run, 1.0 / 5);
-        bool made = run->options->after_greedy && !run->options->draft;
-        if (status == WEFT_OK && !made) weft_search_greedy(search);
-    }
+    const enum weft_status status = start_from_plans(run, err);
     search->budget = budget;
-    return status;
+    WEFT_TRY(status);
+    if (is_enough(run)) return WEFT_OK;
+    if (search->step_ns < 0) {
+        WEFT_TRY(make_first_plans(run, 1.0 / 3, 1.0 / 5, err));
+        if (search->step_ns < 0)
+            return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
+        if (is_enough(run) || weft_budget_has_rung(budget)) return WEFT_OK;
+        return bound_root(run, 1, err);
+    }
+    if (weft_budget_has_rung(budget)) return WEFT_OK;
+    WEFT_TRY(bound_root(run, ROOT_PART, err));
+    if (weft_branch_is_over(run->branch)) return WEFT_OK;
+    WEFT_TRY(make_first_plans(run, FIRST_PART, FIRST_PART, err));
+    /* The solver goes on from its basis. */
+    const bool again = run->options->solver.solve && !run->branch->failure[0] &&
+                       !run->branch->is_solved && !weft_branch_is_over(run->branch);
+    return again ? bound_root(run, 1, err) : WEFT_OK;
 }
 
 /* Alternates local search and guided placements of its strategies until neither helps. */
@@ -250,7 +293,7 @@ static enum weft_status dive_and_follow(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* Improves the first plans, up to two thirds of the work. */
+/* Improves the first plans, up to two thirds of the work, or half of the rest if that is more. */
 static enum weft_status make_better_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -259,6 +302,8 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     WEFT_TRY(weft_guide_create(branch, &run->guide, err));
     WEFT_TRY(weft_follow_create(branch, &run->follow, err));
     set_part(run, 2.0 / 3);
+    const int64_t half = budget.until - weft_budget_left(budget) / 2;
+    if (search->whole != INT64_MAX && search->budget.until < half) search->budget.until = half;
     weft_guide_try(run->guide, search->strategies);
     enum weft_status status = weft_branch_try_near(branch, err);
     weft_guide_try(run->guide, search->strategies);
@@ -305,22 +350,16 @@ static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
 static enum weft_status decide_plan(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
-    const struct weft_digest *table = run->table;
     const struct weft_schedule_options *options = run->options;
-    WEFT_TRY(make_first_plans(run, err));
-    if (search->step_ns < 0)
-        return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
+    WEFT_TRY(begin_plan(run, err));
     if (is_enough(run)) return WEFT_OK;
-    if (weft_budget_has_rung(search->budget)) {
+    if (run->branch == NULL) { /* the alarm rang */
         /* The caller proves the trivial bound, which takes less than a tree. */
         run->outcome->cut_short = true;
         run->outcome->first_work = search->first_work;
         set_stop(run->outcome, "time limit", "");
         return WEFT_OK;
     }
-    WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));
-    WEFT_TRY(weft_branch_root(run->branch, err));
-    WEFT_TRY(reserve_work(run, err));
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(make_better_plans(run, err));
     if (options->draft) return WEFT_OK;
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));

@@ -59,6 +59,7 @@ struct weft_branch {
     uint8_t *keeper;                  /* [n_strategies]: the strategy that is nowhere worse */
     const char *bound_by, *stop;
     bool answered;     /* by the solver, at least once */
+    bool is_solved;    /* some relaxation to its optimum */
     char failure[160]; /* of the solver; "" = none */
     bool too_slow;     /* the failure: no answer when the alarm rang */
 };

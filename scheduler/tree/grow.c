@@ -172,12 +172,15 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     branch->milestone.n_blocks = branch->count.n_decisions = 0;
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer_bound(branch, node, "whole blocks", err);
-    if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
-    if (branch->is_coarse && node == 0 && !branch->failure[0])
-        WEFT_TRY(bound_coarsely(branch, &solved, err));
+    const bool asks = !branch->failure[0] && !weft_search_is_spent(branch->search);
+    if (branch->ilp && asks) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
+    if (branch->is_coarse && node == 0 && asks) WEFT_TRY(bound_coarsely(branch, &solved, err));
+    branch->is_solved |= solved;
     if (solved) weft_divide_suggest(branch, node);
-    if (weft_search_is_spent(branch->search) || proof->nodes[node].bound_ns >= goal_ns)
-        return WEFT_OK;
+    /* Ascent is the only bound of a root that is not solved, and takes little. */
+    const bool spent = node == 0 && !solved ? weft_budget_has_rung(branch->search->budget)
+                                            : weft_search_is_spent(branch->search);
+    if (spent || proof->nodes[node].bound_ns >= goal_ns) return WEFT_OK;
     if (solved && node > 0) return WEFT_OK; /* the tree gains more for the same cost */
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
     int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
@@ -222,7 +225,9 @@ enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error 
 {
     WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
     show_bound(branch);
-    if (weft_branch_is_over(branch)) return WEFT_OK;
+    if (weft_budget_has_rung(branch->search->budget) || weft_branch_has_enough(branch) ||
+        (weft_branch_is_over(branch) && !weft_search_is_spent(branch->search)))
+        return WEFT_OK;
     WEFT_TRY(bound_node(branch, 0, goal_of(branch, 0), err));
     show_bound(branch);
     weft_search_round(branch->search, branch->share);

@@ -48,6 +48,7 @@ struct best {
     struct weft_variant start;
     int32_t n_others;
     struct weft_plan_variant others[WEFT_MOST_VARIANTS + UNLISTED_VARIANTS];
+    struct weft_ascent ascent;   /* for a period that is not searched: towards the best step */
     struct weft_outcome refused; /* of the present period, if pages refuse it */
     struct weft_pool pool;       /* owns its certificate */
 };
@@ -65,7 +66,9 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     struct weft_outcome proven = best->refused;
     const bool searched = proven.certificate.n_nodes > 0;
     enum weft_status status = WEFT_OK;
-    if (plan == NULL && !searched) status = weft_prove(problem, &pool, &proven, err);
+    const bool has_rung = best->ascent.work != NULL && best->ascent.work->rang;
+    if (plan == NULL && !searched)
+        status = weft_prove(problem, has_rung ? NULL : &best->ascent, &pool, &proven, err);
     if (status == WEFT_OK)
         status =
             weft_plan_variant_create(problem, plan ? plan->bound_ns : proven.bound_ns,
@@ -105,6 +108,7 @@ static enum weft_status keep_faster(struct weft_session *session, struct best *b
     const bool faster =
         session->plan != NULL && (kept == NULL || is_preferred(session->plan, kept));
     if (faster) swap_staged(session, &best->staged);
+    if (best->staged.plan) best->ascent.target_ns = best->staged.plan->prediction.step_ns;
     return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
 }
 
@@ -284,6 +288,7 @@ static enum weft_status try_whole_copies(struct weft_session *session,
     const int64_t bytes = weft_least_limit(problem, 0, NULL);
     if (bytes < 0) return weft_fail_memory(err, "the least limit");
     if (bytes > problem->tiers[0].limit_bytes) return WEFT_OK;
+    own.ascent_units = best->ascent.units;
     own.rival_ns = plan->prediction.step_ns;
     return plan_variant(session, &own, &variant, best, &refusal, err);
 }
@@ -330,7 +335,7 @@ static enum weft_status look_ahead(struct weft_session *session, bool sorts, str
         if (!sorts) continue;
         struct weft_pool pool = {0};
         struct weft_outcome trivial = {0};
-        const enum weft_status status = weft_prove(problem, &pool, &trivial, err);
+        const enum weft_status status = weft_prove(problem, NULL, &pool, &trivial, err);
         weft_pool_finish(&pool);
         WEFT_TRY(status);
         agenda->bounds_ns[v] = trivial.bound_ns;
@@ -356,9 +361,12 @@ static enum weft_status plan_agenda(struct weft_session *session,
                                     struct agenda *agenda, struct best *best,
                                     struct weft_error *err)
 {
+    enum { MOST_ASCENT = 50000000 };
     int32_t n_left = agenda->n_feasible;
     const int64_t left = weft_budget_left(options->budget);
     const int64_t greedy_units = left / WEFT_GREEDY_PART / (n_left > 1 ? n_left : 1) + 1;
+    best->ascent.work = options->budget.work;
+    best->ascent.units = 2 * greedy_units < MOST_ASCENT ? 2 * greedy_units : MOST_ASCENT;
     struct weft_watch *watch = session->watch;
     const bool shows_periods = watch != NULL && watch->parts == 0;
     const int64_t begun_ns = shows_periods ? watch->begun_ns : 0;
@@ -368,6 +376,7 @@ static enum weft_status plan_agenda(struct weft_session *session,
         const struct weft_plan *kept = best->staged.plan;
         if (shows_periods) watch_period(watch, v, agenda->n, begun_ns);
         own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
+        own.ascent_units = best->ascent.units;
         own.greedy_units = greedy_units; /* independent of earlier variants' use */
         n_left -= agenda->feasible[v];
         if (is_start(best, &agenda->variants[v])) continue;

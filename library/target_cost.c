@@ -24,7 +24,7 @@ static enum weft_status plan_period(const struct weft_problem *problem,
         bound_ns = plan->bound_ns;
         if (to->free_step_ns == 0 || step_ns < to->free_step_ns) to->free_step_ns = step_ns;
     } else if (status == WEFT_E_INFEASIBLE) {
-        status = weft_prove(problem, &pool, &trivial, &refusal);
+        status = weft_prove(problem, NULL, &pool, &trivial, &refusal);
         bound_ns = trivial.bound_ns;
     }
     if (to->free_bound_ns == 0 || bound_ns < to->free_bound_ns) to->free_bound_ns = bound_ns;

@@ -28,13 +28,27 @@ static enum weft_status take_paged_bound(struct weft_paged *run, struct weft_err
     return WEFT_OK;
 }
 
+/* Proves a bound for a plan whose planner had no work left for one. Other periods may have spent
+ * it, so ascent gets work of its own. */
+static enum weft_status prove_late(struct weft_paged *run, struct weft_error *err)
+{
+    enum { MOST_UNITS = 50000000 };
+    const int64_t given = run->options->ascent_units;
+    const int64_t units = given > 0 ? given : weft_budget_left(run->budget) / 4;
+    const struct weft_ascent ascent = {.target_ns = run->plan->prediction.step_ns,
+                                       .units = units < MOST_UNITS ? units : MOST_UNITS,
+                                       .work = run->budget.work};
+    if (weft_budget_has_rung(run->budget) || run->planner->decide != weft_planner_ilp)
+        return weft_proof_trivial(run->table, weft_budget_has_rung(run->budget), &run->pool,
+                                  &run->outcome, err);
+    return weft_proof_ascended(run->table, &ascent, &run->pool, &run->outcome, err);
+}
+
 static enum weft_status finish_plan(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_outcome *outcome = &run->outcome;
     struct weft_plan *plan = run->plan;
-    if (outcome->certificate.n_nodes == 0 && !run->options->draft)
-        WEFT_TRY(weft_proof_trivial(run->table, weft_budget_has_rung(run->budget), &run->pool,
-                                    &run->outcome, err));
+    if (outcome->certificate.n_nodes == 0 && !run->options->draft) WEFT_TRY(prove_late(run, err));
     plan->bound_ns = outcome->bound_ns;
     plan->bound_by = outcome->bound_by;
     plan->first_work = outcome->first_work;

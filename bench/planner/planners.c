@@ -196,7 +196,7 @@ static enum weft_status prove(const struct weft_problem *problem, int64_t *bound
 {
     struct weft_pool pool = {0};
     struct weft_outcome outcome = {0};
-    enum weft_status status = weft_prove(problem, &pool, &outcome, err);
+    enum weft_status status = weft_prove(problem, NULL, &pool, &outcome, err);
     *bound_ns = outcome.bound_ns;
     weft_pool_finish(&pool);
     return status;

@@ -35,8 +35,9 @@ struct weft_schedule_options {
     /* Greedy's part of the budget. ilp begins with its plan, so with the same budget it is never
      * slower. 0: one part of WEFT_GREEDY_PART of the rest. */
     int64_t greedy_units;
-    bool after_greedy; /* the first start is greedy's plan, so ilp does not repeat it */
-    bool may_stop;     /* a rule may end with WEFT_E_INFEASIBLE once the alarm rang */
+    int64_t ascent_units; /* for a bound if the budget is over before the search; 0: a part of it */
+    bool after_greedy;    /* the first start is greedy's plan, so ilp does not repeat it */
+    bool may_stop;        /* a rule may end with WEFT_E_INFEASIBLE once the alarm rang */
     double gap;
     /* The plan needs no proof: no bound, no certificate, and an empty outcome. ilp bounds its
      * search, but neither branches nor asks the solver to. */

@@ -496,9 +496,31 @@ static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft
     }
 }
 
-enum weft_status weft_proof_trivial(const struct weft_digest *table, bool quick,
-                                    struct weft_pool *pool, struct weft_outcome *outcome,
-                                    struct weft_error *err)
+/* Raises the root's bound by ascent towards a plan's step. */
+static enum weft_status raise_root(struct weft_proof *proof, struct weft_dual *dual,
+                                   const struct weft_ascent *ascent, const char **by,
+                                   struct weft_error *err)
+{
+    enum { MOST_STEPS = 1000 };
+    const struct weft_problem *problem = proof->problem;
+    const int64_t before_ns = weft_proof_bound_ns(proof);
+    const int64_t step_units = (int64_t)problem->n_items * problem->n_slots / 4 + 1;
+    const int64_t steps = ascent->units / step_units;
+    if (steps < 1 || before_ns >= ascent->target_ns) return WEFT_OK;
+    dual->work = ascent->work;
+    weft_proof_enter(proof, 0);
+    weft_dual_take(dual, &proof->prices[proof->nodes[0].prices]);
+    weft_dual_ascend(dual, proof->box, (double)ascent->target_ns, (double)ascent->target_ns,
+                     (int32_t)(steps < MOST_STEPS ? steps : MOST_STEPS));
+    WEFT_TRY(weft_proof_offer(proof, 0, dual, err));
+    if (weft_proof_bound_ns(proof) > before_ns) *by = "dual ascent, weak duality";
+    return WEFT_OK;
+}
+
+/* Proves a bound without a plan or a search; `ascent` may be NULL. */
+static enum weft_status prove_alone(const struct weft_digest *table, bool quick,
+                                    const struct weft_ascent *ascent, struct weft_pool *pool,
+                                    struct weft_outcome *outcome, struct weft_error *err)
 {
     const struct weft_problem *problem = table->problem;
     struct weft_dual *dual = NULL;
@@ -510,6 +532,8 @@ enum weft_status weft_proof_trivial(const struct weft_digest *table, bool quick,
                   create_proof(problem, fits ? 1 : MOST_EMPTY_NODES, fits && quick, &proof, err));
     WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));
     if (!fits) WEFT_TRY_GOTO(done, prove_nothing_fits(proof, dual, err));
+    if (fits && ascent)
+        WEFT_TRY_GOTO(done, raise_root(proof, dual, ascent, &outcome->bound_by, err));
     outcome->bound_ns = weft_proof_bound_ns(proof);
     status = weft_proof_certificate(proof, pool, &outcome->certificate, err);
 done:
@@ -518,12 +542,27 @@ done:
     return status;
 }
 
-enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool *pool,
-                            struct weft_outcome *outcome, struct weft_error *err)
+enum weft_status weft_proof_trivial(const struct weft_digest *table, bool quick,
+                                    struct weft_pool *pool, struct weft_outcome *outcome,
+                                    struct weft_error *err)
+{
+    return prove_alone(table, quick, NULL, pool, outcome, err);
+}
+
+enum weft_status weft_proof_ascended(const struct weft_digest *table,
+                                     const struct weft_ascent *ascent, struct weft_pool *pool,
+                                     struct weft_outcome *outcome, struct weft_error *err)
+{
+    return prove_alone(table, false, ascent, pool, outcome, err);
+}
+
+enum weft_status weft_prove(const struct weft_problem *problem, const struct weft_ascent *ascent,
+                            struct weft_pool *pool, struct weft_outcome *outcome,
+                            struct weft_error *err)
 {
     struct weft_digest *table = NULL;
     WEFT_TRY(weft_digest_create(problem, &table, err));
-    enum weft_status status = weft_proof_trivial(table, false, pool, outcome, err);
+    enum weft_status status = prove_alone(table, false, ascent, pool, outcome, err);
     weft_digest_destroy(table);
     return status;
 }

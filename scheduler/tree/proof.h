@@ -94,18 +94,32 @@ WEFT_MUST_USE enum weft_status weft_proof_offer_trivial(struct weft_proof *proof
                                                         struct weft_dual *dual, const char **by,
                                                         struct weft_error *err);
 
+/* Dual ascent towards the step of a plan, with at most so many units of work. */
+struct weft_ascent {
+    int64_t target_ns, units;
+    struct weft_work *work; /* is spent; may be NULL */
+};
+
 /* Fills the outcome's bound, its reason and its certificate (in the pool) without a plan or a
- * search. The reason is compute alone, the channel alone, or that no plan fits. The bound is
- * WEFT_PROBLEM_MOST if none fits. WEFT_E_SYSTEM. */
+ * search. The reason is compute alone, the channel alone, ascent (NULL: none), or that no plan
+ * fits. The bound is WEFT_PROBLEM_MOST if none fits. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_prove(const struct weft_problem *problem,
-                                          struct weft_pool *pool, struct weft_outcome *outcome,
-                                          struct weft_error *err);
-/* The same with the problem's digest. `quick`: in less time, without strategies ruled out by rows.
+                                          const struct weft_ascent *ascent, struct weft_pool *pool,
+                                          struct weft_outcome *outcome, struct weft_error *err);
+/* The same with the problem's digest, without ascent. `quick`: in less time, without strategies
+ * ruled out by rows.
  */
 WEFT_MUST_USE enum weft_status weft_proof_trivial(const struct weft_digest *table, bool quick,
                                                   struct weft_pool *pool,
                                                   struct weft_outcome *outcome,
                                                   struct weft_error *err);
+
+/* The same, with ascent. */
+WEFT_MUST_USE enum weft_status weft_proof_ascended(const struct weft_digest *table,
+                                                   const struct weft_ascent *ascent,
+                                                   struct weft_pool *pool,
+                                                   struct weft_outcome *outcome,
+                                                   struct weft_error *err);
 
 /* Divides a leaf into `strategies` of the decision and its other strategies. The children start
  * with their parent's prices. False if there is no room, or if one of them would have no

@@ -266,7 +266,7 @@ Test(proof, refuses_one_byte_below_the_least, .timeout = 900)
             struct weft_error err = {0};
             int64_t proven_ns = 0;
             f.problem->tiers[0].limit_bytes = least - below;
-            cr_assert_eq(weft_prove(f.problem, &pool, &outcome, NULL), WEFT_OK);
+            cr_assert_eq(weft_prove(f.problem, NULL, &pool, &outcome, NULL), WEFT_OK);
             cr_assert_eq(weft_certificate_check(&outcome.certificate, f.problem, outcome.bound_ns,
                                                 &proven_ns, &err),
                          WEFT_OK, "seed %d: %s", (int)seed, err.text);

@@ -305,3 +305,34 @@ Test(proof, a_quick_proof_rules_out_nothing_by_rows)
     }
     cr_assert_gt(n_less, 0);
 }
+
+/* Ascent towards a step that no plan needs to have proves no less, and its certificate holds. */
+Test(proof, ascent_raises_a_bound_that_its_certificate_proves)
+{
+    int n_more = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct tiny_shape shape = {.n_units = 3,
+                                   .most_blocks = 2,
+                                   .policies = 15,
+                                   .load = 0.2 * (double)(seed % 7),
+                                   .two_networks = seed % 4 == 1};
+        struct proof_rig f;
+        struct weft_pool pool = {0};
+        struct weft_outcome trivial = {0}, raised = {0};
+        struct weft_work work = {0};
+        init_proof(&f, &shape, seed, 0.1 * (double)(seed % 4));
+        cr_assert_eq(weft_prove(f.problem, NULL, &pool, &trivial, NULL), WEFT_OK);
+        const struct weft_ascent ascent = {
+            .target_ns = 2 * trivial.bound_ns, .units = 1000000, .work = &work};
+        cr_assert_eq(weft_proof_ascended(f.table, &ascent, &pool, &raised, NULL), WEFT_OK);
+        cr_assert_eq(
+            weft_certificate_check(&raised.certificate, f.problem, raised.bound_ns, NULL, NULL),
+            WEFT_OK);
+        cr_assert_geq(raised.bound_ns, trivial.bound_ns);
+        cr_assert_gt(work.spent, 0);
+        n_more += raised.bound_ns > trivial.bound_ns;
+        weft_pool_finish(&pool);
+        proof_rig_end(&f);
+    }
+    cr_assert_gt(n_more, 0);
+}

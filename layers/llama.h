@@ -58,8 +58,8 @@
         .base = "rope_base", .factor = "rope_factor", .low = "rope_low", .high = "rope_high",      \
         .original = "rope_original"                                                                \
     }
-/* From attention to the output of the block. */
-#define WEFT_STEPS_LLAMA_END(queries, keys, values)                                                \
+/* clang-format off */
+#define WEFT_STEP_LLAMA_ATTEND(queries, keys, values)                                              \
     {.op = &weft_op_attend,                                                                        \
      .in = {queries, keys, values},                                                                \
      .out = {"attention"},                                                                         \
@@ -68,42 +68,50 @@
      .kv_heads = "kv_heads",                                                                       \
      .head_dim = "head_dim",                                                                       \
      .save = WEFT_WORD_LOG_SUMS,                                                                   \
-     .window = "window"},                                                                          \
-        {.op = &weft_op_product,                                                                   \
-         .in = {"attention"},                                                                      \
-         .out = {"residual"},                                                                      \
-         .columns = "hidden",                                                                      \
-         .add = "x",                                                                               \
-         .init = WEFT_WORD_RESIDUAL,                                                               \
-         .tensors = {"attn.o.weight"}},                                                            \
-        WEFT_STEP_RMS_NORM("residual", "norm2", "post_norm.weight"),                               \
-        {.op = &weft_op_product,                                                                   \
-         .in = {"norm2"},                                                                          \
-         .out = {"gate_up"},                                                                       \
-         .columns = "2*ffn",                                                                       \
-         .tensors = {"mlp.gate_up.weight"},                                                        \
-         .from = "mlp.gate:ffn mlp.up:2*ffn"},                                                     \
-        {.op = &weft_op_gate,                                                                      \
-         .in = {"gate_up[0:ffn]", "gate_up[ffn:2*ffn]"},                                           \
-         .out = {"inner"},                                                                         \
-         .kind = WEFT_WORD_SILU},                                                                  \
-    {                                                                                              \
-        .op = &weft_op_product, .in = {"inner"}, .out = {"y"}, .columns = "hidden",                \
-        .add = "residual", .init = WEFT_WORD_RESIDUAL, .tensors = {                                \
-            "mlp.down.weight"                                                                      \
-        }                                                                                          \
-    }
+     .window = "window"}
+#define WEFT_STEPS_LLAMA_GATE(input)                                                               \
+    {.op = &weft_op_product,                                                                       \
+     .in = {input},                                                                                \
+     .out = {"gate_up"},                                                                           \
+     .columns = "2*ffn",                                                                           \
+     .tensors = {"mlp.gate_up.weight"},                                                            \
+     .from = "mlp.gate:ffn mlp.up:2*ffn"},                                                         \
+    {.op = &weft_op_gate,                                                                          \
+     .in = {"gate_up[0:ffn]", "gate_up[ffn:2*ffn]"},                                               \
+     .out = {"inner"},                                                                             \
+     .kind = WEFT_WORD_SILU}
+/* From attention to the output of the block. */
+#define WEFT_STEPS_LLAMA_END(queries, keys, values)                                                \
+    WEFT_STEP_LLAMA_ATTEND(queries, keys, values),                                                 \
+    {.op = &weft_op_product,                                                                       \
+     .in = {"attention"},                                                                          \
+     .out = {"residual"},                                                                          \
+     .columns = "hidden",                                                                          \
+     .add = "x",                                                                                   \
+     .init = WEFT_WORD_RESIDUAL,                                                                   \
+     .tensors = {"attn.o.weight"}},                                                                \
+    WEFT_STEP_RMS_NORM("residual", "norm2", "post_norm.weight"),                                   \
+    WEFT_STEPS_LLAMA_GATE("norm2"),                                                                \
+    {.op = &weft_op_product,                                                                       \
+     .in = {"inner"},                                                                              \
+     .out = {"y"},                                                                                 \
+     .columns = "hidden",                                                                          \
+     .add = "residual",                                                                            \
+     .init = WEFT_WORD_RESIDUAL,                                                                   \
+     .tensors = {"mlp.down.weight"}}
+/* clang-format on */
 
-/* Saved activations by level, and functions, of both kinds. */
-#define WEFT_LLAMA(table)                                                                          \
+/* Functions of the kinds, and with saved activations by level. */
+#define WEFT_LLAMA_FUNCTIONS(table)                                                                \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
     .parts = weft_recipe_parts, .closes_residual = true, .trains = true, .cpu_only = true,         \
-    .complete = weft_recipe_complete, .check = weft_llama_check,                                   \
-    .add_sizes = weft_llama_add_sizes,                                                             \
-    .keeps = {                                                                                     \
-        "norms (rstd, output), q, k, v, attention (log of row sums, output), residual, gate, up, " \
-        "their product",                                                                           \
-        "q, k, v, residual, gate, up", "the layer's input alone"}
+    .complete = weft_recipe_complete, .check = weft_llama_check, .add_sizes = weft_llama_add_sizes
+#define WEFT_LLAMA(table)                                                                          \
+    WEFT_LLAMA_FUNCTIONS(table),                                                                   \
+        .keeps = {"norms (rstd, output), q, k, v, attention (log of row sums, output), residual, " \
+                  "gate, up, "                                                                     \
+                  "their product",                                                                 \
+                  "q, k, v, residual, gate, up", "the layer's input alone"}
 int32_t weft_llama_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
 /* Appends " hidden= heads= kv_heads= ffn=", " head_dim=" if it is not hidden / heads, and
  * " qkv_bias" if there is one. Time depends on no other key. */

@@ -23,6 +23,8 @@
     X(classifier)                                                                                  \
     X(llama_block)                                                                                 \
     X(qwen3_block)                                                                                 \
+    X(phi3_block)                                                                                  \
+    X(olmo2_block)                                                                                 \
     X(rms_norm)                                                                                    \
     X(encoder_block)                                                                               \
     X(moe_block)                                                                                   \

@@ -29,6 +29,8 @@ MODELS = {
     "llama 3, tied": ("Llama", {**SIZES, "rope_parameters": SCALED, "tie_word_embeddings": True, "rms_norm_eps": 1e-5}),
     "mistral": ("Mistral", {**SIZES, "rope_parameters": DEFAULT, "sliding_window": 64}),
     "qwen 2.5": ("Qwen2", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "tie_word_embeddings": True}),
+    "olmo 2": ("Olmo2", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 500000.0}}),
+    "phi 3": ("Phi3", {**SIZES, "rope_parameters": DEFAULT, "sliding_window": 64, "pad_token_id": None}),
     "qwen 3": ("Qwen3", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "head_dim": 24}),
 }
 LARGE = {"gpt2 124M": ("GPT2", {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0})}

@@ -171,6 +171,19 @@ static enum weft_status turn_apart(struct state *state, struct weft_walk_step *s
     return pass_gradient(state, step, &whole, step->turned);
 }
 
+/* True if an earlier value of another place has the step's gradient as its own too: the other input
+ * of a sum. */
+static bool is_shared(const struct state *state, const struct weft_walk_step *step, int32_t place)
+{
+    const struct weft_walk *walk = state->walk;
+    for (int32_t i = 0; i < walk->n_values; i++)
+        for (int32_t k = 0; k < state->reach[i].n && i != place; k++)
+            if (state->reach[i].spans[k].gradient == step->d_out &&
+                walk->values[i].maker < (int32_t)(step - walk->steps))
+                return true;
+    return false;
+}
+
 /* The output's gradient becomes that of the first output or of the input. It stays in its buffer,
  * unless that is given or the step's values are apart. */
 static enum weft_status turn_gradient(struct state *state, struct weft_walk_step *step,
@@ -179,7 +192,8 @@ static enum weft_status turn_gradient(struct state *state, struct weft_walk_step
     step->turned = step->d_out;
     if (step->op->in_place && !step->in_place) return turn_apart(state, step);
     if (!step->in_place && (step->from->then == WEFT_WORD_NONE || step->has_slope)) return WEFT_OK;
-    if (step->d_out < WEFT_GRADIENT_GIVEN) step->turned = add_gradient(state, place);
+    if (step->d_out < WEFT_GRADIENT_GIVEN || is_shared(state, step, place))
+        step->turned = add_gradient(state, place);
     use_gradient(state, step->turned);
     if (!step->in_place) return WEFT_OK;
     step->d_in[0] = step->turned;
@@ -202,6 +216,9 @@ static enum weft_status step_gradients(struct state *state, struct weft_walk_ste
     if (step->d_out == WEFT_WALK_NONE) return WEFT_OK;
     use_gradient(state, step->d_out);
     WEFT_TRY(turn_gradient(state, step, place));
+    for (int32_t i = 0; i < step->n_in && step->op->sums; i++)
+        WEFT_TRY(pass_gradient(state, step, &step->in[i], step->turned));
+    if (step->op->sums) return WEFT_OK;
     find_slope(walk, step);
     if (step->add.value != WEFT_WALK_NONE)
         WEFT_TRY(pass_gradient(state, step, &step->add, step->turned));

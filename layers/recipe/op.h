@@ -48,6 +48,7 @@ struct weft_op {
     bool in_place;     /* the output may take the place of the input */
     bool is_loss;      /* it ends a recipe; a module has ops at other addresses */
     bool reads_tokens; /* its input is tokens; that of others is not */
+    bool sums;         /* its inputs have the output's gradient as their own */
     bool pools;        /* the output has a row a sample */
     bool mixes_rows;   /* a row of the output depends on others */
     unsigned caches;   /* inputs with rows that later rows read, in a causal op */

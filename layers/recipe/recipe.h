@@ -118,6 +118,7 @@ struct weft_recipe {
     X(attend)                                                                                      \
     X(gate)                                                                                        \
     X(activate)                                                                                    \
+    X(add)                                                                                         \
     X(embed)                                                                                       \
     X(mean_rows)                                                                                   \
     X(loss)

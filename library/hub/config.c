@@ -103,6 +103,8 @@ static void put_window(const struct hub_writing *w)
 static enum weft_status write_config(const struct hub_writing *w, const char *dtype,
                                      struct weft_error *err)
 {
+    /* Defaults of transformers may be beyond the vocabulary. */
+    static const char *const tokens[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
     const char *tie = NULL;
     weft_json_begin_object(w->writer);
     weft_json_put_string(w->writer, "model_type", w->family->type);
@@ -118,10 +120,10 @@ static enum weft_status write_config(const struct hub_writing *w, const char *dt
                        weft_json_string(weft_json_member(w->head, "tie"), &tie));
     weft_json_put_string(w->writer, "dtype", dtype);
     weft_json_put_string(w->writer, "torch_dtype", dtype);
-    weft_json_key(w->writer, "bos_token_id");
-    weft_json_add_null(w->writer);
-    weft_json_key(w->writer, "eos_token_id");
-    weft_json_add_null(w->writer);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        weft_json_key(w->writer, tokens[i]);
+        weft_json_add_null(w->writer);
+    }
     weft_json_end_object(w->writer);
     return WEFT_OK;
 }

@@ -131,7 +131,7 @@ static enum weft_status add_entry(struct weft_hub_map *map, const struct weft_mo
     return out->name != NULL ? WEFT_OK : weft_fail_memory(err, "names of tensors");
 }
 
-/* Adds all parts of the layer's tensor `index`. */
+/* Adds the layer's tensor `index`: whole if the files have it so, otherwise its parts. */
 static enum weft_status add_tensor(struct weft_hub_map *map, const struct weft_model *model,
                                    struct hub_piece *piece, int32_t index, struct weft_error *err)
 {
@@ -145,6 +145,7 @@ static enum weft_status add_tensor(struct weft_hub_map *map, const struct weft_m
     piece->first = 0;
     piece->rows = tensor->dims[0];
     map->begins[piece->tensor] = map->n;
+    if (find_row(map->family, piece->place, piece->own) != NULL) n = 0; /* whole in the files */
     for (int32_t p = 0; p < n; p++) {
         piece->own = parts[p].name;
         piece->rows = parts[p].rows;

@@ -8,8 +8,8 @@
 
 /* The types of models, for messages and help: all, and those whose tensors are read and written. A
  * test compares the table of families. */
-#define WEFT_HUB_TYPES         "gpt2, llama, mistral, mixtral, qwen2, qwen3"
-#define WEFT_HUB_TRAINED_TYPES "gpt2, llama, mistral, qwen2, qwen3"
+#define WEFT_HUB_TYPES         "gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"
+#define WEFT_HUB_TRAINED_TYPES "gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"
 
 /* A size of the model. The default may be one of two rules. */
 enum weft_hub_size {

@@ -75,3 +75,34 @@ const struct weft_hub_row weft_hub_llama_rows[] = {
     HEAD,
     BUFFER("layers.{i}.self_attn.rotary_emb.inv_freq"),
     END};
+
+/* Phi-3's products of one input are one matrix. */
+const struct weft_hub_row weft_hub_phi3_rows[] = {
+    EMBEDDING("tokens", "embed_tokens.weight"),
+    BLOCK("input_norm.weight", "layers.{i}.input_layernorm.weight"),
+    BLOCK("attn.qkv.weight", "layers.{i}.self_attn.qkv_proj.weight"),
+    BLOCK("attn.o.weight", "layers.{i}.self_attn.o_proj.weight"),
+    BLOCK("post_norm.weight", "layers.{i}.post_attention_layernorm.weight"),
+    BLOCK("mlp.gate_up.weight", "layers.{i}.mlp.gate_up_proj.weight"),
+    BLOCK("mlp.down.weight", "layers.{i}.mlp.down_proj.weight"),
+    NORM("weight", "norm.weight"),
+    HEAD,
+    BUFFER("layers.{i}.self_attn.rotary_emb.inv_freq"),
+    END};
+
+const struct weft_hub_row weft_hub_olmo2_rows[] = {
+    EMBEDDING("tokens", "embed_tokens.weight"),
+    BLOCK("attn.q.weight", "layers.{i}.self_attn.q_proj.weight"),
+    BLOCK("attn.k.weight", "layers.{i}.self_attn.k_proj.weight"),
+    BLOCK("attn.v.weight", "layers.{i}.self_attn.v_proj.weight"),
+    BLOCK("attn.o.weight", "layers.{i}.self_attn.o_proj.weight"),
+    BLOCK("attn.q_norm.weight", "layers.{i}.self_attn.q_norm.weight"),
+    BLOCK("attn.k_norm.weight", "layers.{i}.self_attn.k_norm.weight"),
+    BLOCK("post_norm.weight", "layers.{i}.post_attention_layernorm.weight"),
+    BLOCK("mlp.gate.weight", "layers.{i}.mlp.gate_proj.weight"),
+    BLOCK("mlp.up.weight", "layers.{i}.mlp.up_proj.weight"),
+    BLOCK("mlp.down.weight", "layers.{i}.mlp.down_proj.weight"),
+    BLOCK("post_mlp_norm.weight", "layers.{i}.post_feedforward_layernorm.weight"),
+    NORM("weight", "norm.weight"),
+    HEAD,
+    END};

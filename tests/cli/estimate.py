@@ -64,7 +64,7 @@ def a_model_of_hugging_face_needs_no_config(weft):
 @case
 def other_files_and_types_of_hugging_face_are_refused(weft):
     for content, says in (
-            ({**LLAMA, "model_type": "gemma2"}, ["$.model_type", "gpt2, llama, mistral, mixtral, qwen2, qwen3"]),
+            ({**LLAMA, "model_type": "gemma2"}, ["$.model_type", "gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"]),
             ({**LLAMA, "attention_bias": True}, ["$.attention_bias: is true; must be false"]),
             ({**LLAMA, "head_dim": 255}, ["head_dim", "even number"]),
             ({**LLAMA, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": 64},

@@ -19,6 +19,9 @@ FAMILIES = {
     "llama": {"model_type": "llama", **LLAMA},
     "llama 3": {"model_type": "llama", **LLAMA, **SCALED, "tie_word_embeddings": True},
     "mistral": {"model_type": "mistral", **LLAMA, "architectures": ["MistralForCausalLM"], "sliding_window": 4096},
+    "olmo2": {"model_type": "olmo2", **LLAMA, "architectures": ["Olmo2ForCausalLM"], "attention_bias": False},
+    "phi3": {"model_type": "phi3", **LLAMA, "architectures": ["Phi3ForCausalLM"], "resid_pdrop": 0.0, "embd_pdrop": 0.0,
+             "original_max_position_embeddings": 64},
     "qwen2": {"model_type": "qwen2", **LLAMA, "architectures": ["Qwen2ForCausalLM"], "use_sliding_window": False,
               "sliding_window": 4096, "max_window_layers": 2, "tie_word_embeddings": True},
     "qwen3": {"model_type": "qwen3", **LLAMA, "architectures": ["Qwen3ForCausalLM"], "head_dim": 12,
@@ -48,17 +51,22 @@ def shapes_of_llama(config):
     yield "model.embed_tokens.weight", [config["vocab_size"], width]
     for i in range(config["num_hidden_layers"]):
         at = f"model.layers.{i}."
-        for name, rows in (("q", q), ("k", kv), ("v", kv)):
+        if kind == "phi3":
+            yield f"{at}self_attn.qkv_proj.weight", [q + 2 * kv, width]
+            yield f"{at}mlp.gate_up_proj.weight", [2 * inner, width]
+        for name, rows in (("q", q), ("k", kv), ("v", kv)) if kind != "phi3" else ():
             yield f"{at}self_attn.{name}_proj.weight", [rows, width]
             if kind == "qwen2":
                 yield f"{at}self_attn.{name}_proj.bias", [rows]
         for name in ("q", "k") if kind == "qwen3" else ():
             yield f"{at}self_attn.{name}_norm.weight", [size]
+        for name, columns in (("q", q), ("k", kv)) if kind == "olmo2" else ():
+            yield f"{at}self_attn.{name}_norm.weight", [columns]
         yield f"{at}self_attn.o_proj.weight", [width, q]
-        yield f"{at}mlp.gate_proj.weight", [inner, width]
-        yield f"{at}mlp.up_proj.weight", [inner, width]
+        for name in ("gate", "up") if kind != "phi3" else ():
+            yield f"{at}mlp.{name}_proj.weight", [inner, width]
         yield f"{at}mlp.down_proj.weight", [width, inner]
-        yield f"{at}input_layernorm.weight", [width]
+        yield f"{at}{'post_feedforward' if kind == 'olmo2' else 'input'}_layernorm.weight", [width]
         yield f"{at}post_attention_layernorm.weight", [width]
     yield "model.norm.weight", [width]
     if not config["tie_word_embeddings"]:

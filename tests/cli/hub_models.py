@@ -86,6 +86,8 @@ PUBLIC = {  # name: (parameters as published, config.json)
     "qwen3-0.6b": (596049920, qwen3(1024, 16, 8, 3072, 28, 151936, tie_word_embeddings=True)),
     "qwen3-8b": (8190735360, qwen3(4096, 32, 8, 12288, 36, 151936)),
     "qwen3-32b": (32762123264, qwen3(5120, 64, 8, 25600, 64, 151936)),
+    "phi-3-mini": (3821079552, llama(3072, 32, 32, 8192, 32, 32064, kind="phi3")),
+    "olmo-2-7b": (7298617344, llama(4096, 32, 32, 11008, 32, 100352, kind="olmo2")),
     "r1-distill-qwen-1.5b": (1777088000, qwen2(1536, 12, 2, 8960, 28, 151936)),
 }
 QUANTIZED = {"bits": 4, "group_size": 128, "quant_method": "awq"}
@@ -99,7 +101,8 @@ REFUSED = {  # name: (the refused key, config.json); a model may also be read wi
                                     auto_map={"AutoModel": "modeling_qwen.Qwen2Model"}), 0),
     "internlm": ("attention_bias", llama(4096, 32, 32, 11008, 32, 103168, attention_bias=True), 0),
     "gemma-2": ("model_type", llama(2304, 8, 4, 9216, 26, 256000, kind="gemma2"), 0),
-    "phi-3": ("model_type", llama(3072, 32, 32, 8192, 32, 32064, kind="phi3"), 0),
+    "phi-3-long": ("rope_scaling", llama(3072, 32, 32, 8192, 32, 32064, kind="phi3", rope_scaling={"type": "longrope"}),
+                   3821079552),
     "gpt-neox": ("model_type", {"model_type": "gpt_neox", "hidden_size": 6144, "num_hidden_layers": 44}, 0),
     "qwen2-moe": ("model_type", llama(2048, 16, 16, 5632, 24, 151936, kind="qwen2_moe"), 0),
     "gelu": ("activation_function", gpt2(768, 12, 12, activation_function="relu"), 0),

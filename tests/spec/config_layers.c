@@ -92,7 +92,8 @@ Test(config_layers, knows_the_keys_of_each_type)
         "run.json: $.model.layers[1].widht: unknown key; did you mean \"width\"?\n"
         "run.json: $.model.layers[2].type: \"transformr_block\" is not possible; did you mean "
         "\"transformer_block\"?\n"
-        "run.json: $.model.layers[2].type: a layer of your own needs --layers FILE, or "
+        "run.json: $.model.layers[2].type: a layer of your own needs an element of "
+        "model.kinds, --layers FILE, or "
         "weft_add_kind in a program");
 }
 

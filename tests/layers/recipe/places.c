@@ -241,11 +241,11 @@ static uint64_t gradient_symbol(const struct memory *m, int32_t value, int64_t r
         if (step->add.value == value) sum += turned_symbol(m, step, row, column);
         for (int32_t i = 0; i < step->n_in; i++) {
             const struct weft_span *in = &step->in[i];
-            const bool rope = step->op == &weft_op_rope;
+            const bool whole = step->op == &weft_op_rope || step->op->sums;
             if (in->value != value) continue;
             if (step->op == &weft_op_loss)
                 sum += value_symbol(step->out[0], row, column);
-            else if (rope)
+            else if (whole)
                 sum += turned_symbol(m, step, row, column);
             else if (column >= in->from && column < in->to)
                 sum += part_symbol(s, i, row, column - in->from);

@@ -176,6 +176,13 @@ static void add_branch(struct random_recipe *r, struct current *at)
     for (int64_t n = draw_of(r, 1, 2); n > 0 && r->recipe.n_steps < MANY_STEPS + 4; n--)
         add_part(r, at);
     struct weft_recipe_step *step = add_product(r, at, from.columns);
+    if (draw_of(r, 0, 4) == 0) {
+        add_norm(r, at);
+        step = add_step_of(r, &weft_op_add, at->name, new_name(r));
+        step->in[1] = from.name;
+        at->name = step->out[0];
+        return;
+    }
     if (draw_of(r, 0, 4) > 0) step->add = from.name;
     if (draw_of(r, 0, 7) > 0) return;
     /* A later reader, which no kernel can sum. */

@@ -79,6 +79,7 @@ struct weft_layer_kernels {
     /* dx = dy gelu'(x); dx may be dy. `sums` [width] gets the sums of dx's columns, unless NULL. */
     void (*gelu_backward)(int64_t rows, int64_t width, const void *x, const void *dy, void *dx,
                           float *sums);
+    void (*add)(int64_t n, const void *a, const void *b, void *y);
     void (*relu)(int64_t n, const void *x, void *y);
     /* dx = y > 0 ? dy : 0, from relu's output y. */
     void (*relu_backward)(int64_t n, const void *y, const void *dy, void *dx);

@@ -331,6 +331,15 @@ static void gelu_backward(int64_t rows, int64_t width, const void *from, const v
     }
 }
 
+static void add_each(int64_t n, const void *a_from, const void *b_from, void *to)
+{
+    const element *restrict a = a_from, *restrict b = b_from;
+    element *restrict y = to;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = store(load(a[i]) + load(b[i]));
+    }
+}
+
 /* NaN stays NaN. */
 static void apply_relu(int64_t n, const void *from, void *to)
 {
@@ -479,6 +488,7 @@ const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .gelu = apply_gelu,
     .bias_gelu = bias_gelu,
     .gelu_backward = gelu_backward,
+    .add = add_each,
     .relu = apply_relu,
     .relu_backward = relu_backward,
     .squared_relu = apply_squared_relu,

@@ -11,9 +11,16 @@ static const struct functions table[] = {
     {                                                                                              \
         &weft_op_##name, weft_nn_cpu_##name##_forward, weft_nn_cpu_##name##_backward               \
     }
-    ROW(product), ROW(norm),      ROW(rope),
-    ROW(gate),    ROW(attend),    ROW(activate),
-    ROW(embed),   ROW(mean_rows), {&weft_op_loss, weft_nn_cpu_loss_forward, NULL},
+    ROW(product),
+    ROW(norm),
+    ROW(rope),
+    ROW(gate),
+    ROW(attend),
+    ROW(activate),
+    ROW(embed),
+    ROW(mean_rows),
+    {&weft_op_loss, weft_nn_cpu_loss_forward, NULL},
+    {&weft_op_add, weft_nn_cpu_add_forward, NULL},
 #undef ROW
 };
 

@@ -107,6 +107,12 @@ static double gated_of(const struct interpreter *in, const struct weft_walk_step
     return gate / (1 + exp(-gate)) * *element_of(in, &step->in[1], row, column);
 }
 
+static double sum_of(const struct interpreter *in, const struct weft_walk_step *step, int64_t row,
+                     int64_t column)
+{
+    return *element_of(in, &step->in[0], row, column) + *element_of(in, &step->in[1], row, column);
+}
+
 static double activation_of(const struct interpreter *in, const struct weft_walk_step *step,
                             int64_t row, int64_t column)
 {
@@ -120,7 +126,8 @@ static const struct {
                       int64_t column);
 } ops[] = {{&weft_op_product, product_of}, {&weft_op_norm, normal_of},
            {&weft_op_rope, turned_of},     {&weft_op_attend, attended_of},
-           {&weft_op_gate, gated_of},      {&weft_op_activate, activation_of}};
+           {&weft_op_gate, gated_of},      {&weft_op_activate, activation_of},
+           {&weft_op_add, sum_of}};
 
 static void run_step(struct interpreter *in, const struct weft_walk_step *step)
 {

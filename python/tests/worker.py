@@ -210,6 +210,9 @@ def plan_models():
     with torch.device("meta"):
         model, meta = models.make_model(), (torch.zeros(4, 9, dtype=torch.long)[:, 1:],) * 2
     result["meta"] = measured_layers(model, meta)
+    fake = weft.plan(model, meta, loss_of)
+    result["fake"], seen, _ = train(fake.apply, fake.finish)
+    result["fake"].update(differences=seen.compare(fake), peaks=[each.said["predicted"]["peak_bytes"] for each in (fake, plan)])
     result["large"] = weft.plan(model, meta, loss_of, cluster="a100-8").said["ranks"]
     twice, never = models.make_model(), models.make_model()
     twice.b.append(twice.b[0])
@@ -232,7 +235,9 @@ def plan_models():
         "thrice": refusal(lambda: weft.measure(thrice, example, loss_of)),
         "twice": refusal(lambda: weft.plan(twice, example, loss_of)),
         "never": refusal(lambda: weft.plan(never, example, loss_of)),
-        "meta": refusal(lambda: weft.plan(model, meta, loss_of)),
+        "meta": refusal(lambda: weft.plan(weft.measure(model, meta, loss_of, times=False), meta, loss_of)),
+        "reserved": refusal(lambda: weft.plan(models.make_model(), example, loss_of, reserved_limit="1GiB")),
+        "both": refusal(lambda: weft.plan(models.make_model(), example, loss_of, memory_limit="1GiB", reserved_limit="1GiB")),
         "limit": refusal(lambda: weft.plan(models.make_model(), example, loss_of, memory_limit="1KiB")),
         "ranks": refusal(lambda: weft.plan(models.make_model(), example, loss_of, ranks=7)),
         "strange": refusal(lambda: weft.plan(models.make_model(), example, loss_of, layers=[torch.nn.ReLU()])),

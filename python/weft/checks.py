@@ -86,8 +86,11 @@ def check_parameters(unit, named):
                         "and give mp_policy for other dtypes of gathers")
 
 
-def make_shell(module, known=None):
-    """Copies modules and their dictionaries, with tensors on meta: wrapping the copy changes no module of the original."""
+def make_shell(module, known=None, make=None):
+    """Copies modules and their dictionaries, with tensors on meta: wrapping the copy changes no module of the original.
+
+    `make` returns another tensor for a tensor instead.
+    """
     import torch
     known = {} if known is None else known
     if id(module) in known:
@@ -98,11 +101,11 @@ def make_shell(module, known=None):
 
     def empty(tensor):
         if id(tensor) not in known:
-            made = torch.empty_like(tensor, device="meta")
+            made = torch.empty_like(tensor, device="meta") if make is None else make(tensor).detach()
             known[id(tensor)] = torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made
         return known[id(tensor)]
     for key in ("_parameters", "_buffers"):
         shell.__dict__[key] = {name: None if tensor is None else empty(tensor) for name, tensor in module.__dict__[key].items()}
-    shell.__dict__["_modules"] = {name: None if child is None else make_shell(child, known)
+    shell.__dict__["_modules"] = {name: None if child is None else make_shell(child, known, make)
                                   for name, child in module._modules.items()}
     return shell

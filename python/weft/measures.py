@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from math import prod
 from weakref import WeakKeyDictionary, WeakSet, finalize
 
+from .blocks import choose_device, make_fake, time_layers
 from .checks import check_mesh, check_parameters, count_shards
 from .program import WeftError
-from .ranks import gather_numbers
+from .ranks import gather_numbers, has_ranks
 
 REPEATS = 5
 SIZES = [1 << shift for shift in range(14, 25, 2)]  # full bytes of a collective, in a profile
@@ -153,6 +154,19 @@ class Passes:
             return value
         return tree_map(lambda x: x.to(dtype) if hasattr(x, "is_floating_point") and x.is_floating_point() else x, value)
 
+    def list_calls(self):
+        """Returns (layer, module, args, kwargs) of a forward, and the arguments of the loss."""
+        calls = []
+        with ExitStack() as stack:
+            for number, (_, modules) in enumerate(self.found):
+                for module in modules:
+                    def before(module, args, kwargs, number=number):
+                        calls.append((number, module, *self.cast((args, kwargs), "param_dtype")))
+                    stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
+            self.run(lambda *_: None, backward=False)
+        output, self.output = self.output, None
+        return calls, (output,) if self.targets is None else (output, self.targets)
+
     def run(self, mark, on_output=None, backward=True, on_turn=None):
         """Calls mark("forward" or "backward", number) at begins, on_turn() after the loss, and mark("end", -1).
 
@@ -193,7 +207,7 @@ class Passes:
                 stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
                 stack.callback(module.register_forward_hook(after).remove)
             inputs, keywords = self.cast((self.inputs, self.keywords), "param_dtype")
-            output = self.cast(self.model(*inputs, **keywords), "output_dtype")
+            output = self.output = self.cast(self.model(*inputs, **keywords), "output_dtype")
             result = self.loss(output) if self.targets is None else self.loss(output, self.targets)
             turned.append(True)
             if on_turn:
@@ -201,6 +215,8 @@ class Passes:
             if backward:
                 result.backward()
             mark("end", -1)
+        if backward:
+            self.output = None
         self.model.zero_grad(set_to_none=True)
 
 
@@ -471,11 +487,35 @@ def cast_parameters(model, policy):
             parameter.data = data
 
 
-def measure_layers(passes, layers, device):
-    measure_bytes(passes, layers)
-    measure_flops(passes, layers)
-    if device.type != "meta":
-        measure_times(passes, layers, device)
+def measure_all(model, example, loss, found, policy, device, elsewhere, recompute):
+    """Returns measured layers. A model that is elsewhere, such as on meta, has times if the ranks' device is known."""
+    with keep_state(model, device), cast_parameters(model, policy):
+        found = order_layers(model, example, loss, found, policy)
+    layers = [Layer(names, modules) for names, modules in found]
+
+    def run(act, *words):
+        with keep_state(model, device), cast_parameters(model, policy):
+            act(Passes(model, example, loss, found, policy), layers, *words)
+
+    def fill_times(passes, layers):
+        if elsewhere is None:
+            measure_times(passes, layers, device)
+        elif elsewhere:
+            calls, arguments = passes.list_calls()
+            with unset_fake():
+                time_layers(calls, layers, (loss, arguments), walk_tensors, device, REPEATS)
+    run(measure_bytes)
+    run(measure_flops)
+    run(fill_times)
+    if recompute:
+        run(measure_again, fill_times)
+    return layers
+
+
+def unset_fake():
+    """Returns a context in which operations make real tensors."""
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+    return unset_fake_temporarily()
 
 
 def checkpoint_forward(module):
@@ -501,24 +541,26 @@ def checkpoint_layers(layers):
                 layer.modules[0].forward = forward
 
 
-def measure_again(passes, layers, device):
+def measure_again(passes, layers, fill_times):
     """Fills `again`: figures with activation checkpoints."""
     twins = [Layer(layer.names, layer.modules) for layer in layers]
     with checkpoint_layers(layers) as found:
         measure_bytes(passes, twins)
-        if device.type != "meta":
-            measure_times(passes, twins, device)
+        fill_times(passes, twins)
     for layer, twin in zip(layers, twins):
         if layer in found and twin.saved < layer.saved:
             layer.again = twin
 
 
-def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recompute=False):
+def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recompute=False, device=None, times=True):
     """Measures a model that is not wrapped yet, on all ranks at once.
 
-    `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). A model on the meta device
-    has flops and bytes, and no times. Layers run in the dtypes of mp_policy. With `recompute` they also run with activation
-    checkpoints, which plans may then have.
+    `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). Layers run in the dtypes of
+    mp_policy. With `recompute` they also run with activation checkpoints, which plans may then have.
+
+    A model on the meta device, or on the CPU of ranks with GPUs, may be larger than the device. Its bytes are found with fake
+    tensors, and one layer of each kind runs on the device of the ranks, or on `device`. Without ranks a model on meta has
+    flops and bytes, and no times unless `device` is given. Without `times` such a model has none.
     """
     import torch.distributed as dist
     check_mesh(mesh)
@@ -527,16 +569,16 @@ def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recomp
         check_parameters(f"layer {'+'.join(names)}", [pair for module in modules for pair in module.named_parameters()])
     if not found:
         raise WeftError("the model has no layers: give layers= with the modules that become units")
-    device = next(model.parameters()).device
-    with keep_state(model, device), cast_parameters(model, mp_policy):
-        found = order_layers(model, example, loss, found, mp_policy)
-    kept = [Layer(names, modules) for names, modules in found]
-    measured = Measured(kept, 1, on_meta=device.type == "meta", device=device.type)
-    with keep_state(model, device), cast_parameters(model, mp_policy):
-        measure_layers(Passes(model, example, loss, found, mp_policy), kept, device)
-    if recompute:
-        with keep_state(model, device), cast_parameters(model, mp_policy):
-            measure_again(Passes(model, example, loss, found, mp_policy), kept, device)
+    asked = times and (device is not None or has_ranks())
+    device, elsewhere = choose_device(model, device)
+    if elsewhere:
+        with make_fake(model, example, device) as (fake, inputs):
+            modules = dict(fake.named_modules())
+            found = [(names, [modules[name] for name in names]) for names, _ in found]
+            kept = measure_all(fake, inputs, loss, found, mp_policy, device, asked, recompute)
+    else:
+        kept = measure_all(model, example, loss, found, mp_policy, device, None, recompute)
+    measured = Measured(kept, 1, on_meta=elsewhere and not asked, device=device.type)
     if dist.is_available() and dist.is_initialized():
         group = None if mesh is None else mesh.get_group() if mesh.ndim == 1 else mesh.get_group(1)
         replicas = mesh.get_group(0) if mesh is not None and mesh.ndim == 2 else None

@@ -222,7 +222,7 @@ def find_policy(policy, precision):
 
 def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
          planner=None, mp_policy=None, optimizer=None, micro_steps=1, cadence="step",
-         recompute="none", reserved_limit=None):
+         recompute="none", reserved_limit=None, device=None):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
@@ -234,7 +234,7 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     `recompute` says which layers may have an activation checkpoint: "none", "if-needed" (some, if nothing fits without),
     "auto" (as the planner finds best), "whole" (all that can), or names of modules with commas between them.
     `memory_limit` is of tensors. `reserved_limit`, given instead, is of the memory that PyTorch's allocator reserves for them
-    on a GPU, with a pool for each stream.
+    on a GPU, with a pool for each stream. `device` is the device of a model on meta, for times without ranks.
     """
     check_steps(micro_steps, cadence)
     if memory_limit is not None and reserved_limit is not None:
@@ -242,8 +242,8 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     if mp_policy is None and precision is None and cluster is not None:
         precision = "bf16"
     mp_policy, precision, reduce = find_policy(mp_policy, precision)
-    measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh, mp_policy,
-                                                                             recompute != "none")
+    measured = model if isinstance(model, Measured) else measure(
+        model, example, loss, layers, mesh, mp_policy, recompute != "none", device, cluster is None)
     if mesh is not None:
         ranks = ranks or measured.ranks
     text, own = "", None

@@ -17,6 +17,7 @@ DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}  # Weft's name
 
 
 WORK = "--work-limit", "20G"
+NO_LIMIT = "none"  # None leaves the limit of a cluster's file
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
         place["reduce_copies"] = True
     if way.pools:
         place["pools"] = True
-    if memory_limit is not None:
+    if memory_limit == NO_LIMIT:
+        place.pop("memory_limit", None)
+    elif memory_limit is not None:
         place["memory_limit"] = memory_limit
     if timed and place["ranks"] != measured.ranks:
         raise WeftError(f"collectives were measured on {measured.ranks} ranks: give cluster= to plan for "
@@ -250,6 +253,8 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     if is_first():
         try:
             limit, ahead = reserved_limit or memory_limit, runs_ahead(measured, cluster)
+            if limit is None and cluster is not None:
+                limit = find_cluster(cluster).get("memory_limit")
             if reserved_limit is not None and not ahead:
                 raise WeftError("reserved_limit is of a GPU's pools, and these ranks run on CPUs: give memory_limit")
 
@@ -259,7 +264,7 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
 
             def free(said, name, way):
                 chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
-                return make_config(measured, None, ranks, cluster, precision, name, reduce, optimizer, micro_steps, chosen,
+                return make_config(measured, NO_LIMIT, ranks, cluster, precision, name, reduce, optimizer, micro_steps, chosen,
                                    "none" if name == "fsdp2" else recompute, way)
             said, rule = make_plans(ahead, limited, free, planner, limit is not None, reserved_limit is not None)
             said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))

@@ -171,6 +171,16 @@ def find_plans(limited, planner, ways):
     return found, refusal
 
 
+def make_rule(free, said):
+    """Returns plan and export of FSDP2's own rule. Where units share tensors it may gather one of them outside of its way."""
+    for way in (OWN, Way()):
+        try:
+            return make_plan(*free(said, "fsdp2", way), ("--work-limit", "1M"), force=True)
+        except WeftError:
+            if way == Way():
+                raise
+
+
 def make_plans(ahead, limited, free, planner, has_limit, reserved):
     """Returns the export of a plan within the limit, and figures of FSDP2's own rule without one.
 
@@ -189,7 +199,7 @@ def make_plans(ahead, limited, free, planner, has_limit, reserved):
     way, plan, said = find_least(found, ahead)
     told = said["predicted"]
     # The rule has no limit to keep to, and its bound is not shown: no work is spent on one.
-    own, rule = make_plan(*free(said, "fsdp2", OWN), ("--work-limit", "1M"), force=True)
+    own, rule = make_rule(free, said)
     if ahead:
         rule["predicted"]["ahead_step_ns"] = find_step(make_default(rule), read_times(own))
         rule["predicted"]["reserved_bytes"] = weigh_plan(own, *free(said, "fsdp2", Way(1, pools=True)))["peak_bytes"]

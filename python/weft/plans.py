@@ -121,6 +121,25 @@ class Plan:
         lines += self.said["not_expressed"]
         return "\n".join(lines)
 
+    def list_figures(self, seen=None):
+        """Returns step_ns, allocated_bytes and reserved_bytes of FSDP2's default, the plan and a record; None: not known."""
+        def row(told, peak="peak_bytes"):
+            step = told.get("ahead_step_ns") or told.get("step_ns")
+            return {"step_ns": step or None, "allocated_bytes": told.get(peak) or None, "reserved_bytes": told.get("reserved_bytes") or None}
+        return {"default": row(self.rule or {}), "plan": row(self.said["predicted"]), "measured": row(vars(seen) if seen else {})}
+
+    def make_table(self, seen=None, as_json=False):
+        """Returns the figures as a table: FSDP2's default, the plan, and the record of a step."""
+        figures = self.list_figures(seen)
+        if as_json:
+            return json.dumps(figures)
+        shown = {"step_ns": seconds, "allocated_bytes": size, "reserved_bytes": size}
+        lines = [f"{'':10}{'step':>12}{'allocated':>14}{'reserved':>14}"]
+        for name, row in figures.items():
+            words = [show(row[key]) if row[key] else "-" for key, show in shown.items()]
+            lines.append(f"{name:10}{words[0]:>12}{words[1]:>14}{words[2]:>14}")
+        return "\n".join(lines)
+
     # Checks, all before anything is wrapped.
 
     def find_modules(self, model):

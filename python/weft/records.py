@@ -1,16 +1,20 @@
 """Records a step as FSDP2 runs it, and compares it with a plan."""
 import re
+import time
 from contextlib import contextmanager
 
 RANGE = re.compile(r"FSDP::(all_gather|post_backward_reduce) \((.*)\)$")
 
 
 class Record:
-    """The collectives of a step in order, such as "gather h.0", and its peak, 0 if not asked."""
+    """The collectives of a step in order, such as "gather h.0", its time, and bytes at its peak; 0: not known.
+
+    `reserved_bytes` are of PyTorch's allocator on a GPU. The time is not that of a step without a recorder.
+    """
 
     def __init__(self):
         self.order = []
-        self.peak_bytes = 0
+        self.step_ns = self.peak_bytes = self.reserved_bytes = 0
 
     def compare(self, plan):
         """Returns the differences from the plan, a sentence each; empty if there are none."""
@@ -60,18 +64,29 @@ def make_tracker(model):
 @contextmanager
 def record(model, optimizer=None, memory=False):
     """Records the step that runs inside, all of its micro-steps. `memory` also finds the peak, and makes the step slow."""
+    import torch
     from torch.profiler import ProfilerActivity, profile
     seen = Record()
     tracker = None
     if memory:
         tracker = make_tracker(model)
         tracker.track_external(model, *([optimizer] if optimizer is not None else []))
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        begin = time.perf_counter_ns()
         if tracker is None:
             yield seen
         else:
             with tracker:
                 yield seen
+        if on_gpu:
+            torch.cuda.synchronize()
+            seen.peak_bytes, seen.reserved_bytes = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+        seen.step_ns = time.perf_counter_ns() - begin
+        if tracker is not None:
             peak = tracker.get_tracker_snapshot("peak")
             seen.peak_bytes = max(sum(v for k, v in parts.items() if str(k) != "Total")
                                   for parts in peak.values())

@@ -107,7 +107,8 @@ def run_rank(rank, options):
     with torch.device("meta"):
         model = Gpt(options.width, options.width // 64, options.layers)
         batch = model.batch()
-    measured = weft.measure(model, batch, lambda outputs, targets: loss_of(outputs.float(), targets), mp_policy=POLICY)
+    measured = weft.measure(model, batch, lambda outputs, targets: loss_of(outputs.float(), targets), mp_policy=POLICY,
+                            device=device)
     limits = [("at its peak", {"memory_limit": f"{int(1.005 * default.seen.peak_bytes)}B"}),
               ("at 1.1 of it", {"memory_limit": f"{int(1.1 * default.seen.peak_bytes)}B"})]
     if default.seen.reserved_bytes:

@@ -152,6 +152,24 @@ def replicate(mesh, width=96):
                         refusal(lambda: weft.plan(*meta, mesh=mesh, cluster="a100-8"))]}
 
 
+def run_stages(mesh):
+    """Trains a model for each stage of a pipeline, of other widths, by FSDP2's default and by the stage's own plan."""
+    stage, shards = mesh.get_local_rank("pp"), mesh["dp"]
+    width = 32 * (stage + 1)
+
+    def run_step(model, step, losses):
+        run_micro_step(model, step, 0, losses)
+    plan = weft.plan(models.make_model(width=width), batch(0, 0), loss_of, mesh=shards)
+    default, _ = train(wrap_plainly(models.make_model(width=width), None, shards), run_step)
+    own, seen = train(plan.apply(models.make_model(width=width), mesh=shards), run_step)
+    model = plan.apply(models.make_model(width=width), mesh=shards)
+    losses = [loss_of(model(inputs), targets) for inputs, targets in (batch(0, 0), batch(0, 1))]
+    told = refusal(losses[0].backward)
+    mine = [own == default, not seen.compare(plan), plan.said["ranks"] == 2, plan.said["predicted"]["peak_bytes"], len(told) == 1
+            and "earlier forward than the last one" in told[0]]
+    return gather_numbers(mine)
+
+
 def refusal(act):
     """Returns the error of an act, or the warnings of one without an error."""
     with warnings.catch_warnings(record=True) as told:
@@ -270,7 +288,8 @@ PARTS = {
 def run_replicas():
     """Runs on four ranks."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
-    return replicate(mesh)
+    stages = run_stages(init_device_mesh("cpu", (2, 2), mesh_dim_names=("pp", "dp")))
+    return {**replicate(mesh), "stages": stages}
 
 
 def main(rank, file, *parts):

@@ -51,6 +51,10 @@ class Loops(unittest.TestCase):
         measured, planned = found["peaks"]
         self.assertTrue(0.95 * planned <= measured <= 1.05 * planned, found["peaks"])
         self.assertIn("plan for FSDP2 on 2 ranks, 2 replicas", found["text"])
+        # Stages of a pipeline have their own bits, order, ranks and plan, and hear of two micro-batches under way.
+        self.assertEqual([[*row[:3], row[4]] for row in found["stages"]], [[1] * 4] * 4)
+        peaks = [row[3] for row in found["stages"]]
+        self.assertTrue(peaks[0] == peaks[1] < peaks[2] == peaks[3], peaks)
         for said, words in zip(found["refused"], ("is for 2 replicas of 2 ranks, and the mesh has 1",
                                                   "is for 2 ranks, and there are 4", "shards over one rank",
                                                   "3 dimensions (pp x replicate x shard)",

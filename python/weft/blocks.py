@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from .checks import make_shell
 from .program import WeftError
-from .ranks import find_device, gather_numbers, has_ranks
+from .ranks import find_ranks_device, gather_numbers, has_ranks
 
 
 def choose_device(model, device=None):
@@ -12,7 +12,8 @@ def choose_device(model, device=None):
     import torch
     own = next(model.parameters()).device
     if device is None and has_ranks():
-        device = find_device() if own.type == "meta" or find_device().type == "cuda" else own
+        device = find_ranks_device()
+        device = own if own.type == "cuda" and device.type == "cpu" else device
     if device is None:
         device = own if own.type != "meta" else torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(device)
@@ -27,7 +28,7 @@ def make_fake(model, example, device):
     from torch.utils._pytree import tree_map
 
     def fake(tensor):
-        # As non-contiguous as the tensor: its operations make the same copies.
+        # Strides are kept, so operations make the copies that they make of the tensor.
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device,
                                    requires_grad=tensor.requires_grad and tensor.is_leaf)
     with FakeTensorMode(allow_non_fake_inputs=True):

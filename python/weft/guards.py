@@ -48,7 +48,8 @@ class Guard:
         self.micro_steps, self.reduce_every = micro_steps, reduce_every
         self.place = None  # micro-steps that have begun within plan.step; None: outside of it
         self.syncs = []  # for each backward since the last update: whether it reduces
-        self.told = False
+        self.told = self.early = False
+        self.forwards = 0
         self.held = []  # late units of the backward that runs
         self.within = None  # "forward" or "backward" that has begun and not ended
         self.task = -1  # of that backward
@@ -83,14 +84,19 @@ class Guard:
         self.within = None
         import torch
         tensors = [tensor for tensor in walk_tensors(output) if tensor.requires_grad and torch.is_grad_enabled()]
+        self.forwards += 1
         for tensor in tensors:
-            tensor.register_hook(lambda _: self.begin_backward(model))
+            tensor.register_hook(lambda _, number=self.forwards: self.begin_backward(model, number))
         if not tensors:
             self.release()
 
-    def begin_backward(self, model):
+    def begin_backward(self, model, number):
         if self.task == find_task():  # another output of the same backward
             return
+        if number < self.forwards and not self.early:
+            self.early = True
+            warnings.warn("this backward is of an earlier forward than the last one, as in a pipeline with several micro-batches "
+                          "under way: the plan holds the activations of one, and the peak may be above it")
         if self.within is not None:
             raise WeftError(f"the last {self.within} did not end: call plan.reset(model) after an exception")
         self.within, self.task = "backward", find_task()  # first: after an error the next forward resets

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet, finalize
 from .blocks import choose_device, make_fake, time_layers
 from .checks import check_mesh, check_parameters, count_shards
 from .program import WeftError
-from .ranks import gather_numbers, has_ranks
+from .ranks import find_backends, gather_numbers, has_ranks, within
 
 REPEATS = 5
 SIZES = [1 << shift for shift in range(14, 25, 2)]  # full bytes of a collective, in a profile
@@ -552,7 +552,7 @@ def measure_again(passes, layers, fill_times):
             layer.again = twin
 
 
-def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recompute=False, device=None, times=True):
+def measure(model, example, loss, layers=None, mesh=None, **options):
     """Measures a model that is not wrapped yet, on all ranks at once.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). Layers run in the dtypes of
@@ -561,9 +561,17 @@ def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recomp
     A model on the meta device, or on the CPU of ranks with GPUs, may be larger than the device. Its bytes are found with fake
     tensors, and one layer of each kind runs on the device of the ranks, or on `device`. Without ranks a model on meta has
     flops and bytes, and no times unless `device` is given. Without `times` such a model has none.
+
+    Options: mp_policy, recompute, device, times.
     """
-    import torch.distributed as dist
     check_mesh(mesh)
+    with within(mesh):
+        return measure_within(model, example, loss, layers, mesh, **options)
+
+
+def measure_within(model, example, loss, layers, mesh, mp_policy=None, recompute=False, device=None, times=True):
+    """Measures as `measure` does, on the ranks of exchanges."""
+    import torch.distributed as dist
     found = find_layers(model, layers)
     for names, modules in found:
         check_parameters(f"layer {'+'.join(names)}", [pair for module in modules for pair in module.named_parameters()])
@@ -583,7 +591,7 @@ def measure(model, example, loss, layers=None, mesh=None, mp_policy=None, recomp
         group = None if mesh is None else mesh.get_group() if mesh.ndim == 1 else mesh.get_group(1)
         replicas = mesh.get_group(0) if mesh is not None and mesh.ndim == 2 else None
         measured.ranks, measured.replicas = count_shards(mesh)
-        measured.reduce_copies = "gloo" in dist.get_backend(group) and device.type == "cpu"
+        measured.reduce_copies = device.type == "cpu" and find_backends(group).get("cpu") == "gloo"
         if measured.ranks > 1 and not measured.on_meta:
             measured.collectives, measured.agree_ns = measure_collectives(group, device, replicas)
     measured.buffers = sum({buffer.untyped_storage()._cdata: buffer.untyped_storage().nbytes()

@@ -9,7 +9,7 @@ from .clocks import find_least, find_step, make_default, read_times
 from .measures import Measured, measure, pad_rows
 from .plans import Plan
 from .program import WeftError, find_program, make_plan, weigh_plan
-from .ranks import is_first, share_text
+from .ranks import is_first, share_text, within
 
 LOOPS = ("foreach", "fused", "for-loop")  # of PyTorch's AdamW
 CADENCES = ("step", "micro_step", "auto")  # reductions of gradients
@@ -256,38 +256,40 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
         precision = "bf16"
     mp_policy, precision, reduce = find_policy(mp_policy, precision)
     measured = model if isinstance(model, Measured) else measure(
-        model, example, loss, layers, mesh, mp_policy, recompute != "none", device, cluster is None)
+        model, example, loss, layers, mesh, mp_policy=mp_policy, recompute=recompute != "none", device=device,
+        times=cluster is None)
     if mesh is not None:
         ranks = ranks or measured.ranks
-    text, own = "", None
-    if is_first():
-        try:
-            limit, ahead = reserved_limit or memory_limit, runs_ahead(measured, cluster)
-            if limit is None and cluster is not None:
-                limit = find_cluster(cluster).get("memory_limit")
-            if reserved_limit is not None and not ahead:
-                raise WeftError("reserved_limit is of a GPU's pools, and these ranks run on CPUs: give memory_limit")
+    with within(mesh):
+        text, own = "", None
+        if is_first():
+            try:
+                limit, ahead = reserved_limit or memory_limit, runs_ahead(measured, cluster)
+                if limit is None and cluster is not None:
+                    limit = find_cluster(cluster).get("memory_limit")
+                if reserved_limit is not None and not ahead:
+                    raise WeftError("reserved_limit is of a GPU's pools, and these ranks run on CPUs: give memory_limit")
 
-            def limited(name, way):
-                return make_config(measured, limit, ranks, cluster, precision, name, reduce, optimizer, micro_steps,
-                                   cadence, recompute, way)
+                def limited(name, way):
+                    return make_config(measured, limit, ranks, cluster, precision, name, reduce, optimizer, micro_steps,
+                                       cadence, recompute, way)
 
-            def free(said, name, way):
-                chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
-                return make_config(measured, NO_LIMIT, ranks, cluster, precision, name, reduce, optimizer, micro_steps, chosen,
-                                   "none" if name == "fsdp2" else recompute, way)
-            said, rule = make_plans(ahead, limited, free, planner, limit is not None, reserved_limit is not None)
-            said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
-            said["replicas"] = measured.replicas
-            modules = {layer.name: layer.names for layer in measured.layers}
-            for unit in said["units"]:
-                for key in ("modules", "checkpoint"):
-                    unit[key] = [name for layer in unit[key] for name in modules[layer]]
-            text = json.dumps({"said": said, "rule": rule})
-        except Exception as error:  # the other ranks wait for its text
-            own = error
-            text = json.dumps({"error": f"{'' if isinstance(error, WeftError) else type(error).__name__ + ': '}{error}"})
-    shared = json.loads(share_text(text))
-    if "error" in shared:
-        raise own or WeftError(shared["error"])
-    return Plan(**shared)
+                def free(said, name, way):
+                    chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
+                    return make_config(measured, NO_LIMIT, ranks, cluster, precision, name, reduce, optimizer, micro_steps, chosen,
+                                       "none" if name == "fsdp2" else recompute, way)
+                said, rule = make_plans(ahead, limited, free, planner, limit is not None, reserved_limit is not None)
+                said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
+                said["replicas"] = measured.replicas
+                modules = {layer.name: layer.names for layer in measured.layers}
+                for unit in said["units"]:
+                    for key in ("modules", "checkpoint"):
+                        unit[key] = [name for layer in unit[key] for name in modules[layer]]
+                text = json.dumps({"said": said, "rule": rule})
+            except Exception as error:  # the other ranks wait for its text
+                own = error
+                text = json.dumps({"error": f"{'' if isinstance(error, WeftError) else type(error).__name__ + ': '}{error}"})
+        shared = json.loads(share_text(text))
+        if "error" in shared:
+            raise own or WeftError(shared["error"])
+        return Plan(**shared)

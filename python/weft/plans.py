@@ -10,7 +10,7 @@ from .checks import check_mesh, check_options, check_parameters, choose_policy, 
 from .guards import Guard, find_guard
 from .measures import checkpoint_forward
 from .program import WeftError
-from .ranks import gather_numbers
+from .ranks import gather_numbers, within
 
 # The cost of a PyTorch without the call.
 MISSING = {
@@ -188,7 +188,8 @@ class Plan:
         if replicas != self.replicas:
             raise WeftError(f"the plan is for {self.replicas} replicas of {ranks} ranks, and the mesh has {replicas}: plan with "
                             "the same mesh")
-        hashes = gather_numbers(list(bytes.fromhex(self.hash())))
+        with within(mesh):
+            hashes = gather_numbers(list(bytes.fromhex(self.hash())))
         for rank, other in enumerate(hashes):
             if other != hashes[0]:
                 raise WeftError(f"ranks 0 and {rank} have different plans: give all ranks rank 0's")

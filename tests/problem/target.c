@@ -384,7 +384,7 @@ Test(target, gathers_may_be_limited)
     }
 }
 
-/* As c is copied out, d is reduced: c, the input and the output of d have 22 KiB. d with its
+/* At the copy-out of c, d is reduced: c, the input and the output of d have 22 KiB. d with its
  * gradient had 8 KiB in B:d. c's flat buffer is a gather's. */
 Test(target, the_begin_of_a_backward_is_in_the_slot_before)
 {

@@ -211,6 +211,9 @@ def misuse():
              "nested": refusal(nest), "right": refusal(lambda: run_within(2))}
     found["skipped"] = refusal(lambda: (run(1, update=False), run_within(2)))
     found["other"], found["twice"] = refusal(lambda: run(1)), refusal(lambda: run(1))
+    from torch.distributed.fsdp._fully_shard._fsdp_collectives import SymmMemAllGather
+    found["symmetric"] = refusal(lambda: (setattr(model.b[0]._get_fsdp_state()._fsdp_param_group, "_all_gather_comm",
+                                                  object.__new__(SymmMemAllGather)), run(1)))
     found.update(none=plan_with(micro_steps=0), cadence=plan_with(micro_steps=2, cadence="daily"))
     return found
 

@@ -88,7 +88,7 @@ class Loops(unittest.TestCase):
         for name, words in {
                 "few": "plan.step had 1 micro-step with a backward pass of the model's output, and the plan has 2 micro-steps",
                 "many": "a backward pass after the plan's 2 micro-steps", "nested": "plan.step is within another one",
-                "none": "micro_steps is 0", "cadence": "cadence daily: give step"}.items():
+                "symmetric": "the plan has no symmetric memory", "none": "micro_steps is 0", "cadence": "cadence daily: give step"}.items():
             self.assertIn(words, told[name], name)
         self.assertIn("this update follows 1 micro-step, of which 1 reduced gradients, and the plan has 2 micro-steps, of "
                       "which 1", told["other"][0])

@@ -30,6 +30,12 @@ def has_sync(module):
     return group is not None and group.reduce_grads
 
 
+def has_symmetric_memory(module):
+    """Returns whether set_symm_mem_for_comm was called, which has no public counterpart."""
+    group = module._get_fsdp_state()._fsdp_param_group
+    return type(getattr(group, "_all_gather_comm", None)).__name__.startswith("SymmMem")
+
+
 def count_steps(count):
     return f"{count} micro-step{'' if count == 1 else 's'}"
 
@@ -69,6 +75,9 @@ class Guard:
     def begin_forward(self, model, _):
         if find_task() >= 0:  # a checkpoint around the root repeats its forward
             return
+        if any(map(has_symmetric_memory, self.units)):
+            raise WeftError("the plan has no symmetric memory: its buffers are registered and never freed. Leave "
+                            "set_symm_mem_for_comm out, or train without a plan")
         if self.within is not None:
             warnings.warn(f"the last {self.within} did not end: its gradients, and those accumulated before, are dropped")
             self.reset(model)

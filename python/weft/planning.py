@@ -154,7 +154,7 @@ def list_ways(ahead, has_limit, reserved):
         return [[Way(count, pools=True)] for count in (1, 2, 4)]
     if ahead:
         return [[OWN, Way(1)], [Way(4, pools=has_limit)]]
-    return [[Way()], [Way(prefetch=True)]] if has_limit else [[Way()]]
+    return [[Way()]]
 
 
 def find_plans(limited, planner, ways):

@@ -24,7 +24,7 @@ NOT_RUN = {"make": "`make demo` measures this machine for half a minute; cli-dem
            "weft launch": "library-launch runs the example", "weft train gate.json": "library-launch runs the example"}
 # Planned for half a minute or more: compared only with `slow`.
 SLOW = ("weft plan configs/runs/gpt2-xl.json", "weft sweep configs/runs/gpt-tiny-host.json", "weft train",
-        "weft plan configs/runs/gpt-10m.json", "weft best llama-3-8b")
+        "weft plan configs/runs/gpt-10m.json")
 
 
 def blocks():

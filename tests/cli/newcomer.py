@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The first quarter of an hour of a newcomer: a text, a config, the best setting, a run, a stop, a resumption, a text."""
+"""The first quarter of an hour of a newcomer, after clone and demo (tests/newcomer): a text, a config, the best setting,
+a run, a stop, a kill, resumptions, a text."""
 import os
 import signal
 import sys
@@ -10,15 +11,26 @@ from tap import case, main
 PROSE = "It was the best of times, it was the worst of times, it was the age of wisdom. " * 60
 
 
-def wait_for_steps(process, metrics, n):
-    """Waits until the run has done n steps, or has ended."""
-    end = time.monotonic() + 90
-    while process.poll() is None and time.monotonic() < end:
-        if os.path.exists(metrics):
-            with open(metrics, encoding="utf-8") as file:
-                if sum(1 for _ in file) > n:
-                    return
+def end_after_steps(weft, process, n, number):
+    """Sends a signal once the run's metrics have n more steps, and returns the end of the process."""
+    metrics = weft.path("run/metrics.jsonl")
+    begun, end = count_lines(metrics), time.monotonic() + 90
+    while process.poll() is None and time.monotonic() < end and count_lines(metrics) <= begun + n:
         time.sleep(0.02)
+    process.send_signal(number)
+    return process.communicate(timeout=60)
+
+
+def count_lines(path):
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8") as file:
+        return sum(1 for _ in file)
+
+
+def last_step(weft):
+    return max(int(name.removeprefix("step-")) for name in os.listdir(weft.path("run/checkpoints"))
+               if name.startswith("step-"))
 
 
 @case
@@ -28,12 +40,14 @@ def a_text_of_ones_own_becomes_a_model(weft):
     told = weft.expect(0, "best", "run.json", "--work-limit", "200M", "-o", "won")
     train = next(line for line in told.splitlines() if "weft train " in line).split()[1:]
     process = weft.start(*train, "--run", "run", "--set", "train.steps=100000", "-q")
-    wait_for_steps(process, weft.path("run/metrics.jsonl"), 3)
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = end_after_steps(weft, process, 3, signal.SIGTERM)
     assert process.returncode == 75, (process.returncode, out, err)
-    step = max(int(name.removeprefix("step-")) for name in os.listdir(weft.path("run/checkpoints")))
-    weft.expect(0, "train", "--resume", "--run", "run", "--set", f"train.steps={step + 5}", "-q")
+    resume = ("train", "--resume", "--run", "run", "-q")
+    process = weft.start(*resume, "--set", "train.checkpoint.every=2")
+    stopped = last_step(weft)
+    out, err = end_after_steps(weft, process, 4, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL and last_step(weft) > stopped, (process.returncode, out, err)
+    weft.expect(0, *resume, "--set", f"train.steps={last_step(weft) + 5}")
     assert len(weft.expect(0, "generate", "run", "--prompt", "It was", "--tokens", "8")) > len("It was")
 
 

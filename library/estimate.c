@@ -161,6 +161,25 @@ static enum weft_status open_levels(struct weft_config *config, struct weft_erro
     return WEFT_OK;
 }
 
+enum weft_status weft_estimate_recomputed(struct weft_session *session, int64_t *bytes,
+                                          struct weft_error *err)
+{
+    struct weft_text missing;
+    struct weft_error refusal = {0};
+    *bytes = 0;
+    if (!weft_session_may_recompute(session)) return WEFT_OK;
+    session->config->plan.policies = all_policies(session->config);
+    WEFT_TRY(open_levels(session->config, err));
+    weft_text_init(&missing);
+    enum weft_status status = weft_session_stage_for_memory(session, &missing, &refusal);
+    if (status == WEFT_OK) status = weft_session_find_least(session, bytes, &refusal);
+    weft_text_finish(&missing);
+    if (*bytes == INT64_MAX) *bytes = 0;
+    return status == WEFT_OK || status == WEFT_E_DATA
+               ? WEFT_OK
+               : weft_fail_again(err, &refusal, "%s", refusal.text);
+}
+
 enum weft_status weft_estimate_stage_ways(struct weft_session *session, struct weft_error *err)
 {
     struct weft_config *config = session->config;

@@ -33,6 +33,11 @@ WEFT_MUST_USE enum weft_status weft_estimate_create(struct weft_session *session
                                                     struct weft_estimate *out,
                                                     struct weft_error *err);
 
+/* Finds the least device memory if layers recompute, which the config does if nothing fits: of all
+ * policies, without pages. 0 if it does not, or if the profile has no times of that. */
+WEFT_MUST_USE enum weft_status weft_estimate_recomputed(struct weft_session *session,
+                                                        int64_t *bytes, struct weft_error *err);
+
 /* Stages an open session with every policy, location and level of recomputation that the cluster
  * and the layers allow, regardless of the config's plan, for reports of strategies. A profile
  * without times of the levels leaves recomputation as the config has it. */

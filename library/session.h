@@ -67,6 +67,11 @@ WEFT_MUST_USE enum weft_status weft_session_open_levels(struct weft_session *ses
                                                         const struct weft_variant *variant,
                                                         struct weft_error *err);
 
+/* Finds the least device limit over all variants, without pages; INT64_MAX if another tier is too
+ * small. The session is staged for the last variant. */
+WEFT_MUST_USE enum weft_status weft_session_find_least(struct weft_session *session, int64_t *bytes,
+                                                       struct weft_error *err);
+
 /* Whether the config leaves recomputation open (plan.recompute "if-needed") and it is off so
  * far. */
 bool weft_session_may_recompute(const struct weft_session *session);

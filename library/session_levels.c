@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "library/session.h"
+#include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
 #include "spec/config_recompute.h"
 
@@ -48,6 +49,22 @@ enum weft_status weft_session_open_levels(struct weft_session *session,
         "layers do not recompute, as the profile has no times of that: measure them "
         "with `weft profile %s -o profile.json`, then give --profile profile.json",
         config->source);
+}
+
+enum weft_status weft_session_find_least(struct weft_session *session, int64_t *bytes,
+                                         struct weft_error *err)
+{
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    const int32_t n = weft_variants_list(session->config, variants);
+    int64_t least = INT64_MAX;
+    for (int32_t v = 0; v < n; v++) {
+        WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
+        const int64_t needs = weft_least_limit(session->stages.problem, 0, NULL);
+        if (needs < 0) return weft_fail_memory(err, "the least limit");
+        if (needs < least) least = needs;
+    }
+    *bytes = least;
+    return WEFT_OK;
 }
 
 /* Time that a layer's strategy adds to a step, compared with saved activations on the device. */

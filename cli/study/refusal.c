@@ -58,21 +58,6 @@ static void add_setting(struct change *change, const char *setting)
              length > 0 ? " " : "", quotes ? "'" : "", setting, quotes ? "'" : "");
 }
 
-/* The least device limit over all variants, without pages; INT64_MAX if it is not known. */
-static int64_t find_least(struct weft_session *session)
-{
-    struct weft_variant variants[WEFT_MOST_VARIANTS];
-    struct weft_error ignored = {0};
-    int64_t least = INT64_MAX;
-    const int32_t n = weft_variants_list(session->config, variants);
-    for (int32_t v = 0; v < n; v++) {
-        if (weft_session_stage_variant(session, &variants[v], &ignored) != WEFT_OK) break;
-        const int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
-        if (bytes > 0 && bytes < least) least = bytes;
-    }
-    return least;
-}
-
 /* Drafts the plan of a change. False if its times are known and it has none. */
 static bool draft_plan(struct weft_session *session, struct change *change)
 {
@@ -103,8 +88,8 @@ static bool try_change(struct refusal *refusal, int64_t limit_bytes)
         weft_place_open(refusal->cli, &change->place, &session, &ignored);
     session.watch = NULL; /* no progress of its own */
     if (opened == WEFT_OK &&
-        weft_session_stage_for_memory(&session, &missing, &ignored) == WEFT_OK) {
-        change->needs_bytes = find_least(&session);
+        weft_session_stage_for_memory(&session, &missing, &ignored) == WEFT_OK &&
+        weft_session_find_least(&session, &change->needs_bytes, &ignored) == WEFT_OK) {
         fits = change->needs_bytes <= limit_bytes && draft_plan(&session, change);
     }
     weft_text_finish(&missing);

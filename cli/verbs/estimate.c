@@ -17,8 +17,8 @@ struct axis {
     char values[MOST_VALUES][WEFT_LIST_BYTES];
 };
 
-/* Whether a place fits its limit, by the row of its answer. */
-enum fit { AS_ISSUED, JUST_IN_TIME, NOT, N_FITS };
+/* How a place fits its limit, by the row of its answer. */
+enum fit { AS_ISSUED, JUST_IN_TIME, RECOMPUTED, NOT, N_FITS };
 
 /* The question. Places are those of no key, the values of one, or all pairs of the values of two.
  */
@@ -101,10 +101,49 @@ static const struct weft_need *choose_row(const struct weft_estimate *estimate)
     return least;
 }
 
-/* The first line: the least policy that fits, or what is lacking. */
-static void say_answer(const struct weft_estimate *estimate, struct weft_answer *out)
+/* Finds the memory of a plan that recomputes if no row fits and the config allows that; otherwise
+ * 0. */
+static enum weft_status find_recomputed(const struct weft_cli *cli, const struct weft_place *place,
+                                        const struct weft_estimate *estimate, int64_t *bytes,
+                                        struct weft_error *err)
 {
-    char bytes[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES], more[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_need *row = choose_row(estimate);
+    struct weft_session session = {0};
+    *bytes = 0;
+    if (row == NULL || estimate->limit_bytes == 0 || row->bytes <= estimate->limit_bytes)
+        return WEFT_OK;
+    enum weft_status status = weft_place_open(cli, place, &session, err);
+    if (status == WEFT_OK) status = weft_estimate_recomputed(&session, bytes, err);
+    weft_session_close(&session);
+    return status;
+}
+
+/* The first line where no row fits. */
+static void say_nothing_fits(const struct weft_need *row, int64_t limit_bytes,
+                             int64_t recomputed_bytes, struct weft_answer *out)
+{
+    char least[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES], more[WEFT_UNITS_TEXT_BYTES];
+    const bool recomputes = recomputed_bytes > 0 && recomputed_bytes < row->bytes;
+    const int64_t least_bytes = recomputes ? recomputed_bytes : row->bytes;
+    const char *policy = weft_policy_name(row->policy);
+    weft_units_show_bytes(limit_bytes, limit);
+    weft_units_show_bytes(least_bytes, least);
+    if (recomputes && least_bytes <= limit_bytes)
+        weft_answer_say(out, NULL,
+                        "nothing fits %s without recomputation: %s needs the least, %s; a plan "
+                        "that recomputes needs %s\n",
+                        limit, policy, weft_units_show_bytes(row->bytes, more), least);
+    else
+        weft_answer_say(out, NULL, "nothing fits %s: %s needs the least, %s, which is %s more\n",
+                        limit, recomputes ? "a plan that recomputes" : policy, least,
+                        weft_units_show_bytes(least_bytes - limit_bytes, more));
+}
+
+/* The first line: the least policy that fits, or what is lacking. */
+static void say_answer(const struct weft_estimate *estimate, int64_t recomputed_bytes,
+                       struct weft_answer *out)
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
     const struct weft_need *row = choose_row(estimate);
     if (row == NULL) return;
     const char *policy = weft_policy_name(row->policy);
@@ -121,18 +160,16 @@ static void say_answer(const struct weft_estimate *estimate, struct weft_answer 
                         "no rule fits %s as published; %s fits just in time: it needs %s\n", limit,
                         policy, bytes);
     else
-        weft_answer_say(out, NULL, "nothing fits %s: %s needs the least, %s, which is %s more\n",
-                        limit, policy, bytes,
-                        weft_units_show_bytes(row->bytes - limit_bytes, more));
+        say_nothing_fits(row, limit_bytes, recomputed_bytes, out);
 }
 
 /* The lines above the tables of one place. */
 static void say_head(const struct weft_cli *cli, const struct weft_estimate *estimate,
-                     struct weft_answer *answer)
+                     int64_t recomputed_bytes, struct weft_answer *answer)
 {
     char limit[WEFT_UNITS_TEXT_BYTES];
     const bool timed = estimate->times[0] != '\0', limited = estimate->limit_bytes > 0;
-    say_answer(estimate, answer);
+    say_answer(estimate, recomputed_bytes, answer);
     weft_answer_say(answer, NULL, "estimate  %s, %lld ranks%s%s%s", cli->operands[0],
                     (long long)estimate->ranks, limited ? ", limit " : "",
                     limited ? weft_units_show_bytes(estimate->limit_bytes, limit) : "",
@@ -161,13 +198,15 @@ static void say_rest(const struct weft_estimate *estimate, struct weft_answer *a
     weft_report_needs_memory(estimate->rows, WEFT_ESTIMATE_ROWS, answer);
 }
 
-static void put_facts(const struct weft_estimate *estimate, struct weft_answer *answer)
+static void put_facts(const struct weft_estimate *estimate, int64_t recomputed_bytes,
+                      struct weft_answer *answer)
 {
     const bool timed = estimate->times[0] != '\0';
     weft_answer_integer(answer, "ranks", estimate->ranks);
     weft_answer_integer(answer, "parameters", estimate->parameters);
     if (estimate->limit_bytes > 0)
         weft_answer_integer(answer, "memory_limit_bytes", estimate->limit_bytes);
+    if (recomputed_bytes > 0) weft_answer_integer(answer, "recomputed_bytes", recomputed_bytes);
     weft_answer_integer(answer, "base_bytes", estimate->base_bytes);
     weft_answer_word(answer, timed ? "times" : "missing",
                      timed ? estimate->times : estimate->missing);
@@ -189,19 +228,25 @@ static enum weft_status add_ways(const struct weft_cli *cli, bool timed, struct 
 
 /* Counts a place for the first line, and shows a pair of values in the grid's column. */
 static void add_fit(struct question *question, const struct weft_place *place, const char *value,
-                    int32_t column, const struct weft_estimate *estimate)
+                    int32_t column, const struct weft_estimate *estimate, int64_t recomputed_bytes)
 {
     static const enum weft_paint paints[N_FITS] = {WEFT_PAINT_GOOD, WEFT_PAINT_NONE,
-                                                   WEFT_PAINT_BAD};
-    char bytes[WEFT_UNITS_TEXT_BYTES], lack[WEFT_UNITS_TEXT_BYTES + 8];
+                                                   WEFT_PAINT_NONE, WEFT_PAINT_BAD};
+    char bytes[WEFT_UNITS_TEXT_BYTES];
     const struct weft_need *row = choose_row(estimate);
     if (row == NULL || place->n == 0) return;
     const char *policy = weft_policy_name(row->policy);
-    const enum fit fit = row->way == WEFT_NEED_PUBLISHED       ? AS_ISSUED
-                         : row->bytes <= estimate->limit_bytes ? JUST_IN_TIME
-                                                               : NOT;
-    weft_units_show_bytes(row->bytes, bytes);
-    weft_need_show_fit(row, estimate->limit_bytes, lack);
+    const int64_t limit_bytes = estimate->limit_bytes;
+    const int64_t least_bytes =
+        recomputed_bytes > 0 && recomputed_bytes < row->bytes ? recomputed_bytes : row->bytes;
+    enum fit fit = NOT;
+    if (row->way == WEFT_NEED_PUBLISHED)
+        fit = AS_ISSUED;
+    else if (row->bytes <= limit_bytes)
+        fit = JUST_IN_TIME;
+    else if (least_bytes <= limit_bytes)
+        fit = RECOMPUTED;
+    weft_units_show_bytes(least_bytes, bytes);
     weft_text_addf(&question->values[fit], "%s%s", question->n_fit[fit]++ > 0 ? ", " : "", value);
     if (question->least.policy == NULL || row->bytes < question->least.bytes) {
         question->least.bytes = row->bytes;
@@ -209,17 +254,19 @@ static void add_fit(struct question *question, const struct weft_place *place, c
         question->least.value = value;
     }
     if (fit == NOT)
-        weft_rows_show(question->grid, column, paints[fit], "%s", lack);
+        weft_rows_show(question->grid, column, paints[fit], "+%s",
+                       weft_units_show_bytes(least_bytes - limit_bytes, bytes));
     else
         weft_rows_show(question->grid, column, paints[fit], fit == AS_ISSUED ? "%s %s" : "(%s) %s",
-                       policy, bytes);
+                       fit == RECOMPUTED ? "recomputed" : policy, bytes);
 }
 
 /* The first line of several places: those that fit, or without a limit the one that needs the
  * least. */
 static void lead_places(struct question *question)
 {
-    static const char *const hows[N_FITS] = {"as rules issue", "just in time alone", "not"};
+    static const char *const hows[N_FITS] = {"as rules issue", "just in time alone",
+                                             "with recomputation", "not"};
     const struct axis *down = &question->axes[0], *across = &question->axes[1];
     char bytes[WEFT_UNITS_TEXT_BYTES];
     struct weft_text line;
@@ -250,8 +297,9 @@ static void lead_places(struct question *question)
 
 /* Adds the answer of one of several places, with its settings. Text has pairs in the grid. */
 static void answer_one(const struct weft_place *place, const struct weft_estimate *estimate,
-                       bool is_first, struct weft_answer *answer)
+                       int64_t recomputed_bytes, struct weft_answer *answer)
 {
+    const bool is_first = answer->first == NULL;
     answer->is_hidden = place->n > 1;
     weft_answer_say(answer, NULL, "%s%s\n", is_first ? "" : "\n", place->settings[0]);
     weft_answer_open(answer, NULL);
@@ -259,7 +307,7 @@ static void answer_one(const struct weft_place *place, const struct weft_estimat
     for (int32_t i = 0; i < place->n; i++)
         weft_answer_word(answer, NULL, place->settings[i]);
     weft_answer_close_list(answer);
-    put_facts(estimate, answer);
+    put_facts(estimate, recomputed_bytes, answer);
     weft_report_needs(estimate->rows, WEFT_ESTIMATE_ROWS, estimate->limit_bytes,
                       estimate->times[0] != '\0', answer);
     weft_answer_close(answer);
@@ -268,11 +316,12 @@ static void answer_one(const struct weft_place *place, const struct weft_estimat
 
 /* Makes the answer of the only place. */
 static enum weft_status answer_only(const struct question *question,
-                                    const struct weft_estimate *estimate, struct weft_error *err)
+                                    const struct weft_estimate *estimate, int64_t recomputed_bytes,
+                                    struct weft_error *err)
 {
     const bool timed = estimate->times[0] != '\0';
-    say_head(question->cli, estimate, question->answer);
-    put_facts(estimate, question->answer);
+    say_head(question->cli, estimate, recomputed_bytes, question->answer);
+    put_facts(estimate, recomputed_bytes, question->answer);
     weft_report_needs(estimate->rows, WEFT_ESTIMATE_ROWS, estimate->limit_bytes, timed,
                       question->answer);
     say_rest(estimate, question->answer);
@@ -287,16 +336,20 @@ static enum weft_status add_place(struct question *question, const struct weft_p
             ? WEFT_ESTIMATE_ALL
             : weft_estimate_rows_of(1u << WEFT_NEED_JUST_IN_TIME | 1u << WEFT_NEED_PUBLISHED);
     struct weft_estimate estimate;
+    int64_t recomputed_bytes = 0;
     enum weft_status status = weft_place_estimate(question->cli, place, asked, &estimate, err);
     if (status == WEFT_OK && place->n == 2 && estimate.limit_bytes == 0)
         status =
             weft_fail(err, WEFT_E_USAGE,
                       "--sweep twice needs a limit: give --memory-limit, or cluster.memory_limit");
     question->limit_bytes = estimate.limit_bytes;
-    if (status == WEFT_OK && place->n == 0) status = answer_only(question, &estimate, err);
+    if (status == WEFT_OK)
+        status = find_recomputed(question->cli, place, &estimate, &recomputed_bytes, err);
+    if (status == WEFT_OK && place->n == 0)
+        status = answer_only(question, &estimate, recomputed_bytes, err);
     if (status == WEFT_OK && place->n > 0)
-        answer_one(place, &estimate, question->answer->first == NULL, question->answer);
-    if (status == WEFT_OK) add_fit(question, place, value, column, &estimate);
+        answer_one(place, &estimate, recomputed_bytes, question->answer);
+    if (status == WEFT_OK) add_fit(question, place, value, column, &estimate, recomputed_bytes);
     weft_estimate_finish(&estimate);
     return status;
 }
@@ -334,7 +387,7 @@ static void begin_grid(struct question *question)
     question->grid = weft_answer_table(question->answer, NULL, columns, across->n + 1);
     weft_rows_note(question->grid,
                    "the first of dp, zero1, sdp, fsdp that fits as its rule issues; (in "
-                   "brackets): just in time alone; +: what is lacking for any");
+                   "brackets): just in time alone, or recomputed; +: what is lacking for any");
 }
 
 /* Answers for all places. With two keys a table shows the pairs that fit. */

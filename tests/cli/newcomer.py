@@ -2,6 +2,7 @@
 """The first quarter of an hour of a newcomer, after clone and demo (tests/newcomer): a text, a config, the best setting,
 a run, a stop, a kill, resumptions, a text."""
 import os
+import re
 import signal
 import sys
 import time
@@ -29,8 +30,8 @@ def count_lines(path):
 
 
 def last_step(weft):
-    return max(int(name.removeprefix("step-")) for name in os.listdir(weft.path("run/checkpoints"))
-               if name.startswith("step-"))
+    names = os.listdir(weft.path("run/checkpoints"))  # a kill may leave step-N.tmp-R
+    return max(int(name.removeprefix("step-")) for name in names if re.fullmatch(r"step-\d+", name))
 
 
 @case

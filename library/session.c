@@ -93,12 +93,7 @@ enum weft_status weft_session_stage_for_memory(struct weft_session *session,
 enum weft_status weft_session_start(struct weft_session *session, const char *path,
                                     struct weft_error *err)
 {
-    char *bytes = NULL;
-    size_t length = 0;
-    WEFT_TRY(weft_file_read(path, PLAN_MOST_BYTES, &bytes, &length, err));
-    enum weft_status status = weft_plan_parse(bytes, length, path, &session->start, err);
-    free(bytes);
-    WEFT_TRY(status);
+    WEFT_TRY(weft_plan_read(path, &session->start, err));
     struct weft_variant variant;
     if (weft_variants_find(session->config, session->start->problem, &variant))
         WEFT_TRY(weft_session_stage_variant(session, &variant, err));

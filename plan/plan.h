@@ -159,6 +159,8 @@ extern const struct weft_key_table weft_plan_keys;
 void weft_plan_write(const struct weft_plan *plan, struct weft_text *out);
 WEFT_MUST_USE enum weft_status weft_plan_parse(const char *bytes, size_t length, const char *source,
                                                struct weft_plan **out, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_plan_read(const char *path, struct weft_plan **out,
+                                              struct weft_error *err);
 struct weft_hash weft_plan_hash(const struct weft_plan *plan);
 
 /* WEFT_OK when the plan's problem equals this one (config and profile); otherwise WEFT_E_DATA lists

@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json/json_keys.h"
 #include "plan/placed.h"
 #include "plan/placement.h"
 #include "plan/plan.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 13, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 13, PLACE_BYTES = 256, MOST_FILE_BYTES = 1 << 30 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -405,4 +406,14 @@ enum weft_status weft_plan_parse(const char *bytes, size_t length, const char *s
     }
     *out = reader.plan;
     return WEFT_OK;
+}
+
+enum weft_status weft_plan_read(const char *path, struct weft_plan **out, struct weft_error *err)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    WEFT_TRY(weft_file_read(path, MOST_FILE_BYTES, &bytes, &length, err));
+    const enum weft_status status = weft_plan_parse(bytes, length, path, out, err);
+    free(bytes);
+    return status;
 }

@@ -1,10 +1,8 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/study/attempt.h"
@@ -196,16 +194,12 @@ static enum weft_status run_explain(const struct weft_cli *cli, struct weft_erro
     if (cli->kind != NULL) return explain_kind(cli, err);
     if (cli->n_operands == 0)
         return weft_fail(err, WEFT_E_USAGE, "give a PLAN, or a type of layer with --kind NAME");
-    char *bytes = NULL;
-    size_t length = 0;
     struct limits limits;
     struct weft_plan *plan = NULL;
     char path[PATH_BYTES];
     WEFT_TRY(read_limits(cli, &limits, err));
     WEFT_TRY(find_plan(cli->operands[0], path, err));
-    WEFT_TRY(weft_file_read(path, INT64_C(1) << 30, &bytes, &length, err));
-    enum weft_status status = weft_plan_parse(bytes, length, path, &plan, err);
-    free(bytes);
+    enum weft_status status = weft_plan_read(path, &plan, err);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, path, err);
     if (status == WEFT_OK) status = explain_plan(cli, plan, &limits, err);
     weft_plan_destroy(plan);

@@ -1,8 +1,6 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/study/attempt.h"
@@ -183,8 +181,6 @@ static enum weft_status find_target(const char *name, const struct export_target
 static enum weft_status export_plan(const struct weft_cli *cli, const struct export_target *target,
                                     struct weft_error *err)
 {
-    char *bytes = NULL;
-    size_t length = 0;
     struct weft_plan *plan = NULL;
     struct document out = {0};
     struct weft_cli as_json = *cli;
@@ -192,9 +188,7 @@ static enum weft_status export_plan(const struct weft_cli *cli, const struct exp
     if (cli->dtype != NULL || cli->shard_size != NULL)
         return weft_fail(err, WEFT_E_USAGE, "%s: only --to hf has it",
                          cli->dtype != NULL ? "--dtype" : "--shard-size");
-    WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
-    enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
-    free(bytes);
+    enum weft_status status = weft_plan_read(cli->operands[0], &plan, err);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
     weft_text_init(&out.snippet);
     if (status == WEFT_OK) status = target->write(cli, plan, &out, err);

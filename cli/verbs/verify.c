@@ -1,6 +1,4 @@
-#include <stdlib.h>
 
-#include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "library/foreign.h"
@@ -46,12 +44,7 @@ static enum weft_status check_pages(const char *path, const struct weft_plan *pl
 static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
                                      struct weft_error *err)
 {
-    char *bytes = NULL;
-    size_t length = 0;
-    WEFT_TRY(weft_file_read(path, INT64_C(1) << 30, &bytes, &length, err));
-    enum weft_status status = weft_plan_parse(bytes, length, path, plan, err);
-    free(bytes);
-    WEFT_TRY(status);
+    WEFT_TRY(weft_plan_read(path, plan, err));
     WEFT_TRY(weft_plan_check_prediction(*plan, err));
     WEFT_TRY(weft_plan_check_rows(*plan, path, err));
     WEFT_TRY(check_total(path, *plan, err));

@@ -91,8 +91,8 @@ struct weft_cli {
     const char *data;                                          /* --data FILE */
     bool raw;                                                  /* --raw */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
-    const char *rival, *to; /* --rival FILE,FILE; of sweep: "all"; of export: the target */
-    const char *as;         /* of simulate: the target that runs the plan */
+    const char *networks, *rival, *to; /* factors; FILE,FILE; of sweep: "all"; of export: target */
+    const char *as;                    /* of simulate: the target that runs the plan */
     const char *jitter, *jitter_seed, *jitter_steps; /* of simulate */
     const char *host_points, *host_limits;           /* of sweep */
     bool split, measure;                             /* of sweep */
@@ -124,7 +124,7 @@ extern const struct weft_command weft_command_demo, weft_command_init, weft_comm
     weft_command_import, weft_command_doctor, weft_command_schema, weft_command_version,
     weft_command_generate, weft_command_data, weft_command_launch, weft_command_completion,
     weft_command_man, weft_command_help, weft_command_rank, weft_command_report,
-    weft_command_compare;
+    weft_command_compare, weft_command_study;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);

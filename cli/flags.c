@@ -134,6 +134,8 @@ const struct weft_flag weft_flags[] = {
      "the same with these limits of the host's memory"},
     {"--clusters", NULL, WEFT_FLAG_TEXT, false, AT(clusters), NULL, "FILE,FILE",
      "plan on each of these clusters, which have prices, and compare costs"},
+    {"--networks", NULL, WEFT_FLAG_TEXT, false, AT(networks), NULL, "A,B",
+     "factors of the bandwidths of the config's links, such as 0.25,1,4; 1 unless given"},
     {"--jobs", "-j", WEFT_FLAG_TEXT, false, AT(jobs), NULL, "N",
      "processes at a time; the default is the number of cores"},
     {"--csv", NULL, WEFT_FLAG_TEXT, false, AT(csv), NULL, "FILE",

@@ -36,6 +36,7 @@ const struct weft_command *const weft_commands[] = {
     &weft_command_data,
     &weft_command_launch,
     &weft_command_sweep,
+    &weft_command_study,
     &weft_command_best,
     &weft_command_doctor,
     &weft_command_schema,

@@ -99,6 +99,16 @@ WEFT_MUST_USE enum weft_status weft_study_choose_hosts(struct weft_study *study,
 WEFT_MUST_USE enum weft_status weft_study_find_least(struct weft_study *study, int64_t *least_bytes,
                                                      struct weft_error *err);
 
+/* Chooses limits, unless the kept results have them from before a stop. */
+WEFT_MUST_USE enum weft_status weft_study_find_limits(struct weft_study *study,
+                                                      struct weft_error *err);
+
+/* Adds a curve of n points, and their rows. The name lives as long as the study. */
+void weft_study_add_curve(struct weft_study *study, const char *planner, int32_t n);
+/* After all curves: makes their rows, with the device's limits. */
+WEFT_MUST_USE enum weft_status weft_study_make_rows(struct weft_study *study,
+                                                    struct weft_error *err);
+
 /* The place of a point (NULL: of all points). */
 struct weft_place weft_study_place(const struct weft_study *study,
                                    const struct weft_sweep_point *point);

@@ -12,37 +12,6 @@
 #include "runtime/train/train.h"
 #include "spec/kind.h"
 
-static void add_curve(struct weft_study *study, const char *planner, int32_t n)
-{
-    struct weft_sweep_curve *curve = &study->curves[study->sweep.n_curves++];
-    curve->planner = planner;
-    curve->n_points = n;
-    study->n_rows += n;
-}
-
-/* Makes the rows of all curves, with the device's limits. */
-static enum weft_status make_rows(struct weft_study *study, struct weft_error *err)
-{
-    const size_t n = (size_t)study->n_rows;
-    struct weft_study_row *row = weft_pool_array(&study->pool, n, sizeof *row);
-    struct weft_sweep_point *point = weft_pool_array(&study->pool, n, sizeof *point);
-    if (row == NULL || point == NULL) return weft_fail_memory(err, "a sweep");
-    study->rows = row;
-    for (int32_t c = 0; c < study->sweep.n_curves; c++) {
-        struct weft_sweep_curve *curve = &study->curves[c];
-        curve->points = point;
-        for (int32_t i = 0; i < curve->n_points; i++, row++, point++) {
-            *row =
-                (struct weft_study_row){.planner = curve->planner, .point = point, .first = i == 0};
-            point->limit_bytes = study->limits[i];
-            if (study->sweep.grid) point->host_limit_bytes = study->hosts[c];
-            if (!study->sweep.grid && !study->sweep.split && c >= study->n_planners)
-                row->rival = &study->rivals[c - study->n_planners];
-        }
-    }
-    return WEFT_OK;
-}
-
 /* Policies within M1 from the least to the limit, and the joint plan within the limit. */
 static enum weft_status lay_out_split(struct weft_study *study, struct weft_error *err)
 {
@@ -57,10 +26,10 @@ static enum weft_status lay_out_split(struct weft_study *study, struct weft_erro
     if (least_bytes > limit_bytes) least_bytes = limit_bytes; /* no plan fits then */
     for (int32_t i = 0; i < n; i++)
         study->limits[i] = limit_bytes;
-    add_curve(study, study->planners[0], n);
-    add_curve(study, study->planners[1], 1);
+    weft_study_add_curve(study, study->planners[0], n);
+    weft_study_add_curve(study, study->planners[1], 1);
     study->sweep.split = true;
-    WEFT_TRY(make_rows(study, err));
+    WEFT_TRY(weft_study_make_rows(study, err));
     for (int32_t i = 0; i < n; i++)
         study->curves[0].points[i].policy_limit_bytes =
             n == 1 ? limit_bytes
@@ -68,47 +37,19 @@ static enum weft_status lay_out_split(struct weft_study *study, struct weft_erro
     return WEFT_OK;
 }
 
-/* Hashes the options that decide which limits are chosen. */
-static struct weft_hash hash_options(const struct weft_study *study)
-{
-    struct weft_text text;
-    char hash[WEFT_HASH_TEXT_BYTES];
-    weft_text_init(&text);
-    weft_text_addf(&text, "%d %d %d %d", study->n_limits, study->to_all, study->n_hosts,
-                   study->hosts_given);
-    for (int32_t i = 0; study->to_all && i < study->n_planners; i++)
-        weft_text_addf(&text, " %s", study->planners[i]);
-    for (int32_t i = 0; study->hosts_given && i < study->n_hosts; i++)
-        weft_text_addf(&text, " %lld", (long long)study->hosts[i]);
-    weft_hash_show(weft_hash_bytes(weft_text_chars(&text), text.length), hash);
-    weft_text_finish(&text);
-    return weft_kept_key(&study->kept, "limits %s", hash);
-}
-
-/* Chooses limits, unless that was done before the sweep was stopped. */
-static enum weft_status find_limits(struct weft_study *study, struct weft_error *err)
-{
-    const struct weft_hash key = hash_options(study);
-    const int32_t n = weft_kept_find_numbers(&study->kept, key, WEFT_SWEEP_POINTS, study->limits);
-    if (n == study->n_limits) return WEFT_OK;
-    WEFT_TRY(weft_study_choose_limits(study, err));
-    weft_kept_add_numbers(&study->kept, key, study->n_limits, study->limits);
-    return WEFT_OK;
-}
-
 static enum weft_status lay_out(struct weft_study *study, struct weft_error *err)
 {
     if (study->cli->split) return lay_out_split(study, err);
-    if (!study->cli->limits) WEFT_TRY(find_limits(study, err));
+    if (!study->cli->limits) WEFT_TRY(weft_study_find_limits(study, err));
     study->sweep.grid = study->n_hosts > 0;
     if (study->sweep.grid && !study->hosts_given) WEFT_TRY(weft_study_choose_hosts(study, err));
     for (int32_t i = 0; i < study->n_hosts; i++)
-        add_curve(study, study->planners[0], study->n_limits);
+        weft_study_add_curve(study, study->planners[0], study->n_limits);
     for (int32_t i = 0; !study->sweep.grid && i < study->n_planners; i++)
-        add_curve(study, study->planners[i], study->n_limits);
+        weft_study_add_curve(study, study->planners[i], study->n_limits);
     for (int32_t i = 0; i < study->n_rivals; i++)
-        add_curve(study, study->rivals[i].planner, study->n_limits);
-    return make_rows(study, err);
+        weft_study_add_curve(study, study->rivals[i].planner, study->n_limits);
+    return weft_study_make_rows(study, err);
 }
 
 /* True if a person looks at a terminal that shows marks beyond ASCII. */

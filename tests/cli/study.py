@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""`weft study`: the same study writes the same bytes, goes on after a stop, and its files agree with `weft plan`."""
+import csv
+import json
+import signal
+import sys
+import time
+import xml.dom.minidom
+
+from configs import tiny
+from tap import case, main
+
+FILES = ["study.csv", "study.gp", "study.schema.json", "study.svg", "study.txt"]
+FLAGS = ["--planners", "ilp,greedy,fsdp2", "--work-limit", "20M", "--points", "3", "--jobs", "2"]
+
+
+def configs_of(weft):
+    slow = tiny(cluster__link__intra__bandwidth="200MB/s")
+    return [weft.write("quick.json", tiny()), weft.write("slow.json", slow)]
+
+
+def study(weft, folder, *flags, code=0, **options):
+    return weft.expect(code, "study", *configs_of(weft), "--networks", "0.5,1", *FLAGS, "-o", folder, *flags, **options)
+
+
+def bytes_of(weft, folder):
+    names = sorted(path.name for path in (weft.directory / folder).iterdir())
+    assert names == FILES, names
+    return {name: (weft.directory / folder / name).read_bytes() for name in names}
+
+
+def points_of(weft, folder):
+    with open(weft.path(f"{folder}/study.csv"), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@case
+def the_same_study_writes_the_same_bytes(weft):
+    said = study(weft, "a", "-q")
+    files = bytes_of(weft, "a")
+    assert "planners next to ilp" in said and said.split()[:9] == files["study.txt"].decode().split()[:9], said
+    study(weft, "b", "-q", "--jobs", "1")
+    assert bytes_of(weft, "b") == files
+    said = json.loads(study(weft, "a", "--json", "-q"))
+    assert len(said["hypotheses"]) == 3 * 4 and [row["planner"] for row in said["planners"]][0] == "ilp", said
+    for number in (1, 2, 3):
+        assert f"hypothesis {number}:" in files["study.txt"].decode()
+
+
+@case
+def points_are_those_of_plan(weft):
+    study(weft, "a", "-q")
+    schema = json.loads((weft.directory / "a/study.schema.json").read_text())
+    points = points_of(weft, "a")
+    assert list(points[0]) == [field["name"] for field in schema["fields"]]
+    kinds = {"integer": int, "number": float, "string": str}
+    for point in points:
+        for field in schema["fields"]:
+            assert point[field["name"]] == "" or kinds[field["type"]](point[field["name"]]) is not None
+    assert len(points) == 2 * 2 * (3 * 3 + 3 * 4 // 2), "planners at each limit, and divisions"
+    for point in points[7:9] + points[-2:]:
+        bandwidth = {"quick": 1000, "slow": 200}[point["model"]] * float(point["network"])
+        flags = ["--planner", point["planner"], "--work-limit", "20M", "--memory-limit", f"{point['memory_limit_bytes']}B",
+                 "--set", f"cluster.link.intra.bandwidth={bandwidth:g}MB/s", "--set", "plan.recompute=none"]
+        if point["policy_limit_bytes"]:
+            flags += ["--set", f"plan.policy_limit={point['policy_limit_bytes']}B"]
+        code, out, _ = weft.run("plan", weft.path(point["model"] + ".json"), "--json", "-q", *flags)
+        assert (code == 0) == (point["fits"] == "1"), point
+        if code == 0:
+            assert json.loads(out)["step_ns"] == int(point["step_ns"]), point
+
+
+@case
+def the_figure_has_the_points(weft):
+    """Ticks and circles of both panels are read back: their places follow from their figures."""
+    study(weft, "a", "-q")
+    page = xml.dom.minidom.parse(weft.path("a/study.svg"))
+    known = {(p["model"], p["network"], p["policy_limit_bytes"], p["step_ns"]) for p in points_of(weft, "a")}
+    ticks = [(float(text.getAttribute("data-tick")), float(text.getAttribute("y")) - 9)
+             for text in page.getElementsByTagName("text") if text.hasAttribute("data-tick")]
+    circles = page.getElementsByTagName("circle")
+    assert len(ticks) == 12 and circles and len(circles) % 2 == 0, (len(ticks), len(circles))
+    (low, bottom), (high, top) = ticks[6], ticks[11]
+    for circle in circles:
+        data = [circle.getAttribute(f"data-{name}") for name in ("model", "network", "policy-limit-bytes", "step-ns")]
+        assert tuple(data) in known, data
+    for circle in circles[len(circles) // 2:]:
+        y = bottom + (top - bottom) * (float(circle.getAttribute("data-overlap")) - low) / (high - low)
+        assert abs(y - float(circle.getAttribute("cy"))) < 1, (y, circle.toxml())
+
+
+@case
+def a_stopped_study_goes_on(weft):
+    study(weft, "whole", "-q")
+    process = weft.start("study", *configs_of(weft), "--networks", "0.5,1", *FLAGS, "-o", "cut")
+    kept = weft.directory / "cut/study.sweep"
+    while process.poll() is None and (not kept.exists() or len(list(kept.iterdir())) < 5):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode != 0 and "the same command goes on" in said, said
+    assert [path.name for path in (weft.directory / "cut").iterdir()] == ["study.sweep"], "no file is there by half"
+    said = weft.run("study", *configs_of(weft), "--networks", "0.5,1", *FLAGS, "-o", "cut")[2]
+    assert "plans were made before it was stopped" in said and "at most" in said, said
+    assert bytes_of(weft, "cut") == bytes_of(weft, "whole")
+
+
+@case
+def wrong_flags_are_refused(weft):
+    config = weft.write("run.json", tiny())
+    untimed = weft.write("bare.json", tiny(cluster__device=None))
+    for words, says in [((config,), "-o DIR"), ((config, "-o", "-"), "-o DIR"),
+                        ((config, "-o", "d", "--networks", "0"), "factors"),
+                        ((config, "-o", "d", "--networks", "1,x"), "factors"),
+                        ((config, "-o", "d", "--networks", "1,1.0"), "twice"),
+                        ((config, config, "-o", "d"), "both would be named run"),
+                        ((config, "-o", "d", "--planners", "best"), "best"),
+                        ((config, "-o", "d", "--points", "60"), "at most"),
+                        ((untimed, "-o", "d"), "needs times")]:
+        weft.expect(64, "study", *words, says=says)
+    weft.expect(66, "study", "none.json", "-o", "d", says="none.json")
+    assert not any((weft.directory / "d").glob("study.*"))
+
+
+main(sys.argv[1])

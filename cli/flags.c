@@ -106,7 +106,7 @@ const struct weft_flag weft_flags[] = {
     {"--planners", NULL, WEFT_FLAG_TEXT, false, AT(planners), NULL, "A,B",
      "these planners instead of all but random and seed-ilp"},
     {"--points", NULL, WEFT_FLAG_TEXT, false, AT(points), NULL, "N",
-     "number of memory limits; the default is 9"},
+     "number of memory limits; the default is 9, of study 7"},
     {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all|TARGET",
      "sweep: all ends at the least limit at which every planner has a plan, even if more memory "
      "shortens no step; export: fsdp2, megatron-fsdp, deepspeed or hf"},

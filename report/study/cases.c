@@ -173,7 +173,7 @@ static const struct weft_sweep_curve *find_curve(const struct weft_case *one, co
 }
 
 /* Collects the shares of a planner's points, or of the best rule's (NULL). */
-static void collect(const struct weft_cases *cases, const char *planner, struct shares *out)
+static void collect_shares(const struct weft_cases *cases, const char *planner, struct shares *out)
 {
     out->n = out->n_as_fast = out->n_bound = 0;
     for (int32_t k = 0; k < cases->n; k++) {
@@ -245,11 +245,11 @@ static void put_planners(const struct weft_cases *cases, struct weft_answer *ans
             for (int32_t before = 0; before < k && !met; before++)
                 met = find_curve(&cases->cases[before], planner) != NULL;
             if (met) continue;
-            collect(cases, planner, &shares);
+            collect_shares(cases, planner, &shares);
             put_planner(planner, &shares, rows);
         }
     }
-    collect(cases, NULL, &shares);
+    collect_shares(cases, NULL, &shares);
     put_planner("best rule", &shares, rows);
 }
 

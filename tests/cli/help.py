@@ -69,7 +69,7 @@ def every_topic_is_told(weft):
     for name in ("dp", "zero1", "sdp", "fsdp", "FULL_SHARD", "zero2"):
         assert re.search(rf"\b{name}\b", told), (name, told)
     told = weft.expect(0, "help", "flags")
-    assert re.search(r"^  -j, --jobs N\n.*of\s+sweep,\s+best$", told, re.M), told
+    assert re.search(r"^  -j, --jobs N\n.*of\s+sweep,\s+study,\s+best$", told, re.M), told
 
 
 @case

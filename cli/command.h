@@ -94,7 +94,7 @@ struct weft_cli {
     const char *networks, *rival, *to; /* factors; FILE,FILE; of sweep: "all"; of export: target */
     const char *as;                    /* of simulate: the target that runs the plan */
     const char *jitter, *jitter_seed, *jitter_steps; /* of simulate */
-    const char *host_points, *host_limits;           /* of sweep */
+    const char *host_points, *host_limits, *repeat;  /* of sweep */
     bool split, measure;                             /* of sweep */
     bool print, program_dump, poison, contention;
     bool snippet, force;            /* of export; force of simulate too */

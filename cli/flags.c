@@ -146,6 +146,8 @@ const struct weft_flag weft_flags[] = {
      "keep the limit, and compare two-stage, with policies chosen within a part of it, with ilp"},
     {"--measure", NULL, WEFT_FLAG_BOOL, false, AT(measure), NULL, NULL,
      "also train each plan on local ranks"},
+    {"--repeat", NULL, WEFT_FLAG_TEXT, false, AT(repeat), NULL, "N",
+     "with --measure: train each plan N times, in turns, and take the median step"},
     {"--data", NULL, WEFT_FLAG_TEXT, false, AT(data), NULL, "FILE",
      "the text, or token file, to train on (train.data)"},
     {"--list", NULL, WEFT_FLAG_BOOL, false, AT(list), NULL, NULL,

@@ -10,7 +10,7 @@
 #include "problem/variants.h"
 #include "scheduler/planners/table.h"
 
-enum { DEFAULT_POINTS = 9 };
+enum { DEFAULT_POINTS = 9, MOST_REPEATS = 99 };
 
 static int compare_sizes(const void *a, const void *b)
 {
@@ -193,6 +193,10 @@ enum weft_status weft_study_read_options(struct weft_study *study, struct weft_e
     WEFT_TRY(check_flags(cli, err));
     WEFT_TRY(weft_flag_number("--points", cli->points, WEFT_SWEEP_POINTS, &study->n_limits, err));
     WEFT_TRY(weft_crew_read_jobs(cli->jobs, &study->jobs, err));
+    study->n_repeats = 1;
+    if (cli->repeat && !cli->measure)
+        return weft_fail(err, WEFT_E_USAGE, "--repeat: goes with --measure");
+    WEFT_TRY(weft_flag_number("--repeat", cli->repeat, MOST_REPEATS, &study->n_repeats, err));
     if (cli->json && (weft_study_is_stdout(cli->csv) || weft_study_is_stdout(cli->svg)))
         return weft_fail(err, WEFT_E_USAGE,
                          "--json has standard output for itself: give --csv or --svg a file");

@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -66,49 +68,86 @@ static enum weft_status train_plan(struct weft_study *study, const struct weft_s
     return status;
 }
 
+/* Figures of a run: step, exposed communication and bytes; a step of 0: it was not measured. */
+enum { STEP, EXPOSED, BYTES, N_FIGURES };
+
 /* Trains a row's plan, unless that was done before the sweep was stopped. */
 static enum weft_status run_row(struct weft_study *study, struct weft_study_row *row,
-                                struct weft_error *err)
+                                int32_t repeat, int64_t figures[N_FIGURES], struct weft_error *err)
 {
     struct weft_sweep_point *point = row->point;
     struct weft_train_result result = {0};
     struct weft_error reason = {0};
     char hash[WEFT_HASH_TEXT_BYTES], machine[WEFT_MACHINE_BYTES];
-    int64_t figures[3];
     weft_hash_show(weft_hash_bytes(weft_text_chars(&row->plan), row->plan.length), hash);
-    const struct weft_hash key = weft_kept_key(
-        &study->kept, "run %s within %lld, %lld on %s", hash, (long long)point->limit_bytes,
-        (long long)point->host_limit_bytes, weft_times_machine(machine));
-    if (weft_kept_find_numbers(&study->kept, key, 3, figures) != 3) {
-        const enum weft_status status = train_plan(study, row, &result, &reason);
-        if (status == WEFT_E_INFEASIBLE) {
-            weft_log(WEFT_LOG_WARNING, "not measured, planner %s: %s", row->planner, reason.text);
-            return WEFT_OK;
-        }
-        if (status != WEFT_OK) return weft_fail(err, status, "%s", reason.text);
-        figures[0] = result.step_ns;
-        figures[1] = result.exposed_ns;
-        figures[2] = result.tiers[WEFT_HOME_DEVICE].measured_bytes;
-        weft_kept_add_numbers(&study->kept, key, 3, figures);
+    const struct weft_hash key =
+        weft_kept_key(&study->kept, "run %d of %s within %lld, %lld on %s", (int)repeat, hash,
+                      (long long)point->limit_bytes, (long long)point->host_limit_bytes,
+                      weft_times_machine(machine));
+    if (weft_kept_find_numbers(&study->kept, key, N_FIGURES, figures) == N_FIGURES) return WEFT_OK;
+    const enum weft_status status = train_plan(study, row, &result, &reason);
+    if (status == WEFT_E_INFEASIBLE) {
+        weft_log(WEFT_LOG_WARNING, "not measured, planner %s: %s", row->planner, reason.text);
+        figures[STEP] = 0;
+        return WEFT_OK;
     }
-    point->measured_ns = figures[0];
-    point->measured_exposed_ns = figures[1];
-    point->measured_bytes = figures[2];
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", reason.text);
+    figures[STEP] = result.step_ns;
+    figures[EXPOSED] = result.exposed_ns;
+    figures[BYTES] = result.tiers[WEFT_HOME_DEVICE].measured_bytes;
+    weft_kept_add_numbers(&study->kept, key, N_FIGURES, figures);
+    return WEFT_OK;
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (x[STEP] > y[STEP]) - (x[STEP] < y[STEP]);
+}
+
+/* Takes the run with the median step, and the spread of all. */
+static void take_runs(int64_t (*runs)[N_FIGURES], int32_t n, struct weft_sweep_point *point)
+{
+    qsort(runs, (size_t)n, sizeof *runs, compare_runs);
+    if (runs[0][STEP] == 0) return;
+    point->measured_ns = runs[n / 2][STEP];
+    point->measured_exposed_ns = runs[n / 2][EXPOSED];
+    point->measured_bytes = runs[n / 2][BYTES];
+    point->measured_spread_ns = runs[n - 1][STEP] - runs[0][STEP];
+}
+
+/* Runs all rows once for each repeat. Each repeat begins with another row, so a slow change of the
+ * machine's speed meets all planners. */
+static enum weft_status run_rows(struct weft_study *study, int64_t (*runs)[N_FIGURES], int64_t n,
+                                 struct weft_error *err)
+{
+    struct weft_watch *watch = study->cli->watch;
+    const int64_t begun_ns = weft_clock_now_ns();
+    int64_t done = 0;
+    for (int32_t repeat = 0; repeat < study->n_repeats; repeat++) {
+        for (int32_t k = 0; k < study->n_rows; k++) {
+            const int32_t i = (k + repeat) % study->n_rows;
+            if (!study->rows[i].point->fits) continue;
+            weft_watch_part(watch, "sweep", "run", done++, n * study->n_repeats, begun_ns);
+            WEFT_TRY(run_row(study, &study->rows[i], repeat,
+                             runs[(int64_t)i * study->n_repeats + repeat], err));
+        }
+    }
     return WEFT_OK;
 }
 
 enum weft_status weft_study_run(struct weft_study *study, struct weft_error *err)
 {
-    struct weft_watch *watch = study->cli->watch;
-    int64_t begun_ns = weft_clock_now_ns(), n = 0, done = 0;
-    enum weft_status status = WEFT_OK;
+    int64_t n = 0;
+    int64_t(*runs)[N_FIGURES] =
+        calloc((size_t)study->n_rows * (size_t)study->n_repeats + 1, sizeof *runs);
+    if (runs == NULL) return weft_fail_memory(err, "runs");
     for (int32_t i = 0; i < study->n_rows; i++)
         n += study->rows[i].point->fits;
-    for (int32_t i = 0; i < study->n_rows && status == WEFT_OK; i++) {
-        if (!study->rows[i].point->fits) continue;
-        weft_watch_part(watch, "sweep", "run", done++, n, begun_ns);
-        status = run_row(study, &study->rows[i], err);
-    }
-    weft_watch_part(watch, NULL, NULL, 0, 0, 0);
+    const enum weft_status status = run_rows(study, runs, n, err);
+    weft_watch_part(study->cli->watch, NULL, NULL, 0, 0, 0);
+    for (int32_t i = 0; i < study->n_rows && status == WEFT_OK; i++)
+        take_runs(&runs[(int64_t)i * study->n_repeats], study->n_repeats, study->rows[i].point);
+    free(runs);
     return status;
 }

@@ -30,7 +30,7 @@ struct weft_study {
     const struct weft_cli *cli;
     struct weft_pool pool;
     /* From the flags: */
-    int32_t jobs, n_planners;
+    int32_t jobs, n_planners, n_repeats;
     const char *planners[WEFT_SWEEP_CURVES]; /* in the order of the curves; one for a grid */
     int32_t n_rivals;                        /* their curves come after those of planners */
     struct weft_study_rival rivals[WEFT_SWEEP_CURVES];
@@ -127,7 +127,8 @@ WEFT_MUST_USE enum weft_status weft_study_plan(struct weft_study *study, struct 
  * profile, and planning processes read it too. */
 WEFT_MUST_USE enum weft_status weft_study_measure(struct weft_study *study, struct weft_error *err);
 
-/* Trains every plan on local ranks. A run that holds more than its limit is only not measured. */
+/* Trains every plan on local ranks, n_repeats times and in turns. A point gets the run with the
+ * median step. A run that holds more than its limit is only not measured. */
 WEFT_MUST_USE enum weft_status weft_study_run(struct weft_study *study, struct weft_error *err);
 
 /* Opens the results that are kept next to `file`; NULL: none. Their key has all inputs of the

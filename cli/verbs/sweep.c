@@ -206,7 +206,8 @@ const struct weft_command weft_command_sweep = {
         "before, it plans again from that plan, from the least limit up.\n"
         "--split keeps one limit and compares two-stage, with policies chosen within a part of "
         "it,\n"
-        "with the joint plan. --measure trains each plan on local ranks too. --host-points N or\n"
+        "with the joint plan. --measure trains each plan on local ranks too, with --repeat N in\n"
+        "turns: A B C, B C A. A point has the median, and measured_spread_ns. --host-points N or\n"
         "--host-limits A,B make a grid of one planner (ilp unless --planners names another): each\n"
         "of these limits of the host's memory (cluster.host) with each memory limit of the "
         "device.\n"
@@ -221,7 +222,7 @@ const struct weft_command weft_command_sweep = {
         "--set --model --cluster --layers --ranks --seed --profile --memory-limit --work-limit "
         "--time-limit --gap "
         "--planners --rival --points "
-        "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
+        "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure --repeat",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_sweep,

@@ -28,6 +28,7 @@ static const struct {
     {"measured_step_ns", AT(measured_ns), OF_RUN, WEFT_FIGURE_NS},
     {"measured_exposed_ns", AT(measured_exposed_ns), OF_RUN, WEFT_FIGURE_NS},
     {"measured_bytes", AT(measured_bytes), OF_RUN, WEFT_FIGURE_BYTES},
+    {"measured_spread_ns", AT(measured_spread_ns), OF_RUN, WEFT_FIGURE_NS},
 };
 enum { N_VALUES = sizeof values / sizeof *values, N_LIMITS = 3, STEP = 4, BOUND = 9 };
 

@@ -24,6 +24,7 @@ struct weft_sweep_point {
     int64_t bound_ns;                                                 /* proven; 0 = none */
     struct weft_way_shares shares;                            /* of the plan; all 0: not known */
     int64_t measured_ns, measured_exposed_ns, measured_bytes; /* 0: not run */
+    int64_t measured_spread_ns; /* of several runs: the longest step less the shortest */
 };
 
 /* Points of one planner by increasing x; in a grid, of one limit of the host's memory. */

@@ -510,6 +510,23 @@ def measure_trains_every_plan(weft):
     weft.expect(65, "sweep", weft.write("experts.json", experts), "--measure", says="kernels")
 
 
+@drawn_case
+def repeats_run_in_turns(weft):
+    """A B, B A, A B: a slow change of the machine's speed meets both planners."""
+    bare = weft.write("bare.json", tiny(cluster__device=None, cluster__memory_limit=None))
+    code, out, err = weft.run("sweep", bare, "--measure", "--repeat", "3", "--points", "1", "--planners",
+                              "all-dp,all-zero1", "--to", "all", "--json")
+    assert code == 0, err
+    turns = re.findall(r"training under (\S+) within", err)
+    assert turns == ["all-dp", "all-zero1", "all-zero1", "all-dp", "all-dp", "all-zero1"], turns
+    for curve in json.loads(out)["curves"]:
+        point = curve["points"][0]
+        if "measured_step_ns" in point:
+            assert 0 <= point["measured_spread_ns"], point
+    weft.expect(64, "sweep", bare, "--repeat", "3", says="--measure")
+    weft.expect(64, "sweep", bare, "--measure", "--repeat", "0", says="1 to 99")
+
+
 def processes(word):
     found = []
     for entry in os.listdir("/proc"):

@@ -188,14 +188,15 @@ Test(sweep, csv_has_a_line_a_point_and_no_zero_for_what_is_not_known)
     ADD_CSV(&out, weft_sweep_report(&small.sweep, &answer));
     expect_text(&out, "planner,memory_limit_bytes,policy_limit_bytes,host_limit_bytes,fits,"
                       "step_ns,exposed_ns,compute_ns,channel_ns,total_bytes,bound_ns,"
-                      "measured_step_ns,measured_exposed_ns,measured_bytes,times,link\n"
-                      "best,1024,,,1,300000,30000,270000,100000,1000,200000,310000,0,2000,"
+                      "measured_step_ns,measured_exposed_ns,measured_bytes,"
+                      "measured_spread_ns,times,link\n"
+                      "best,1024,,,1,300000,30000,270000,100000,1000,200000,310000,0,2000,0,"
                       "\"an \"\"odd\"\", source\",local\n"
-                      "best,2048,,,1,220000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "best,3072,,,1,200000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "slow,1024,,,0,,,,,,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "slow,2048,,,1,900000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "slow,3072,,,1,400000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n");
+                      "best,2048,,,1,220000,0,0,0,0,200000,,,,,\"an \"\"odd\"\", source\",\n"
+                      "best,3072,,,1,200000,0,0,0,0,200000,,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,1024,,,0,,,,,,200000,,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,2048,,,1,900000,0,0,0,0,200000,,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,3072,,,1,400000,0,0,0,0,200000,,,,,\"an \"\"odd\"\", source\",\n");
 }
 
 Test(sweep, json_says_which_points_have_no_plan)

@@ -128,8 +128,10 @@ static void say_steps(const struct weft_case *one, const struct line *line, int3
         weft_units_show_bytes(point->limit_bytes, bytes[2 * k + 1]);
         weft_units_show_ns(point->step_ns, ns[k]);
     }
-    weft_answer_say(answer, NULL, "    %s x%s: %s with %s of %s for policies, %s with %s of %s\n",
-                    one->model, one->network, ns[0], bytes[0], bytes[1], ns[1], bytes[2], bytes[3]);
+    weft_answer_say(answer, NULL,
+                    "    %s x%s: %s with %s of %s for policies, %s with %s of %s (+%.2f %%)\n",
+                    one->model, one->network, ns[0], bytes[0], bytes[1], ns[1], bytes[2], bytes[3],
+                    100 * ((double)line->steps[b] / (double)line->steps[a] - 1));
 }
 
 /* Names the lines that decide: those that refute the first two, and those where the third holds. */

@@ -165,7 +165,7 @@ Test(sweep, measured_over_an_emulated_link_is_said)
               weft_text_chars(&out));
     weft_text_finish(&out);
     ADD_CSV(&out, weft_sweep_report(&small.sweep, &answer));
-    cr_assert(strstr(weft_text_chars(&out), ",310000,0,0,\"analytic\",emulated\n"), "%s",
+    cr_assert(strstr(weft_text_chars(&out), ",310000,0,0,0,\"analytic\",emulated\n"), "%s",
               weft_text_chars(&out));
     weft_text_finish(&out);
     weft_sweep_svg(&small.sweep, &out);

@@ -12,6 +12,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,9 +30,9 @@ HEAD = """# The study: memory for policies, memory for scheduling
     {command}
 
 Each model runs with its shipped config. gpt2, llama-3-8b and gpt3-13b are transformers, vgg-19 is a convolution network,
-uneven-64 has 64 units of uneven sizes, and mixtral-8x7b is a mixture of experts. A network has 0.25, 1 or 4 times the bandwidths of the
-config. A case is one model over one network, with seven limits of equal distance: from the least with a plan to the last
-that shortens greedy's step. All steps are simulated. `bench/results/study/points.csv` has every point, and
+uneven-64 has 64 units of uneven sizes, and mixtral-8x7b is a mixture of experts. A network has 0.25, 1 or 4 times the
+bandwidths of the config. A case is one model over one network, with seven limits of equal distance: from the least with a
+plan to the last that shortens greedy's step. All steps are simulated. `bench/results/study/points.csv` has every point, and
 `points.schema.json` its columns.
 """
 
@@ -104,7 +105,7 @@ def comparison(points):
     text += f"No point of {', '.join(not_where)} is among them. " if not_where else ""
     names = sorted(best_rules, key=lambda name: (-best_rules[name], name))
     text += "The fastest rule is " + ", ".join(f"{name} at {best_rules[name]}" for name in names[:4]) + " points.\n\n"
-    return text + markdown(rows)
+    return textwrap.fill(text.split("\n\n")[1], 120).join([text.split("\n\n")[0] + "\n\n", "\n\n"]) + markdown(rows)
 
 
 def planners(points):
@@ -115,8 +116,11 @@ def planners(points):
         rows.append([name, len(slower), sum(one < TIE for one in slower)] +
                     ([percent(slower[(len(slower) - 1) // 2]), percent(slower[-1])] if slower else ["-", "-"]))
     greedy = rows[2]
-    text = f"\n## Where search pays\n\nGreedy finds ilp's step at {greedy[2]} of {greedy[1]} points, and is at worst "
-    return text + f"{greedy[4]} slower. ilp searches with {WORK} of work a plan.\n\n" + markdown(rows)
+    _, model, network, limit = max((steps["greedy"] / steps["ilp"], *case, limit) for case, limits in cases_of(points).items()
+                                   for limit, steps in limits.items() if steps.get("greedy") and steps["ilp"])
+    text = f"\n## Where search pays\n\nGreedy finds ilp's step at {greedy[2]} of {greedy[1]} points. It is at worst "
+    text += f"{greedy[4]} slower, for {model} x{network} within {limit / 2 ** 30:.2f} GiB.\n"
+    return text + f"ilp searches with {WORK} of work a plan.\n\n" + markdown(rows)
 
 
 def hypotheses(text):
@@ -141,7 +145,8 @@ def main():
         points = list(csv.DictReader(file))
     text = (options.out / "study.txt").read_text()
     page = HEAD.format(command=" \\\n        ".join(["weft " + " ".join(words[:4]), " ".join(words[4:7]),
-                                                     " ".join(words[7:11]), " ".join(words[11:]) + " -o DIR"]))
+                                                     " ".join(words[7:11]), " ".join(words[11:13]),
+                                                     " ".join(words[13:]) + " -o DIR"]))
     page += comparison(points) + planners(points) + METHOD + hypotheses(text)
     if used > 1 and not begun:
         page += f"\nThe whole study took {used:.0f} s of user time on {os.cpu_count()} cores.\n"

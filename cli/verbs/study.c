@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "cli/study/cases.h"
@@ -72,14 +73,18 @@ static enum weft_status write_results(const struct weft_cli *cli, const struct w
     return status;
 }
 
+/* A folder that is empty after a failure goes, unless it was there before. */
 static enum weft_status make_study(struct weft_case_plans *plans, struct weft_error *err)
 {
+    const char *folder = plans->cli->output;
     WEFT_TRY(weft_cases_read_options(plans, err));
-    WEFT_TRY(weft_file_make_directory(plans->cli->output, err));
-    WEFT_TRY(weft_cases_plan(plans, err));
-    WEFT_TRY(write_results(plans->cli, &plans->cases, err));
-    weft_kept_remove(&plans->kept);
-    return WEFT_OK;
+    const bool was_there = access(folder, F_OK) == 0;
+    WEFT_TRY(weft_file_make_directory(folder, err));
+    enum weft_status status = weft_cases_plan(plans, err);
+    if (status == WEFT_OK) status = write_results(plans->cli, &plans->cases, err);
+    if (status == WEFT_OK) weft_kept_remove(&plans->kept);
+    if (status != WEFT_OK && !was_there) (void)rmdir(folder);
+    return status;
 }
 
 static enum weft_status run_study(const struct weft_cli *cli, struct weft_error *err)

@@ -119,7 +119,8 @@ def wrong_flags_are_refused(weft):
                         ((untimed, "-o", "d"), "needs times")]:
         weft.expect(64, "study", *words, says=says)
     weft.expect(66, "study", "none.json", "-o", "d", says="none.json")
-    assert not any((weft.directory / "d").glob("study.*"))
+    weft.expect(65, "study", config, "-o", "d", "--rival", config, says="is no rival")
+    assert not (weft.directory / "d").exists()
 
 
 main(sys.argv[1])

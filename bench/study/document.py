@@ -53,6 +53,8 @@ program of `seed-ilp`. A scheduler that uses memory badly would leave more for p
 ![Step and overlap by the memory for policies](study.svg)
 
 The figure has one limit of each case, in the middle. Its lines begin with the least memory for policies and end with all.
+`weft sweep CONFIG --split --measure --repeat 3` measures the divisions of one limit on local ranks; this page has no
+measured step.
 """
 
 

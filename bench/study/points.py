@@ -3,7 +3,8 @@
 
 A point is a model of the study at one of its limits. DIR/MODEL-xNETWORK-LIMIT.json is a plan file (docs/plan-file.md): its
 `problem` is the problem, `prediction` the best known step, and `bound` the proven bound with its certificate. Answer with a
-rival (docs/rivals.md). Prints a line for each point. Points come from bench/results/study/points.csv: every third, at most 20.
+rival (docs/rivals.md). Prints a line for each point. Points are spread over those of
+bench/results/study/points.csv.
 """
 import argparse
 import csv
@@ -14,13 +15,15 @@ from pathlib import Path
 
 from study import ROOT, config_of
 
+MOST = 20
+
 
 def points():
     """Returns (model, network, limit) in the order of the study."""
     with open(ROOT / "bench/results/study/points.csv", encoding="utf-8", newline="") as file:
         found = [(point["model"], float(point["network"]), int(point["memory_limit_bytes"])) for point in csv.DictReader(file)
                  if point["planner"] == "ilp" and point["fits"] == "1"]
-    return found[::3][:20]
+    return found[::max(1, len(found) // MOST)][:MOST]
 
 
 def main():

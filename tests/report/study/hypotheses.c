@@ -3,33 +3,34 @@
 #include <criterion/criterion.h>
 
 /* A case of four limits with a given step for each division; 0: no plan. */
-enum { N = 4 };
+enum { N_LIMITS = 4 };
 struct table_of_steps {
-    struct weft_sweep_point points[1 + N][N];
-    struct weft_sweep_curve curves[1 + N];
+    struct weft_sweep_point points[1 + N_LIMITS][N_LIMITS];
+    struct weft_sweep_curve curves[1 + N_LIMITS];
     struct weft_case one;
 };
 
-static void fill_steps(const int64_t steps[N][N], struct table_of_steps *out)
+static void fill_steps(const int64_t steps[N_LIMITS][N_LIMITS], struct table_of_steps *out)
 {
     *out = (struct table_of_steps){.one = {.model = "m", .network = "1"}};
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < N_LIMITS; i++) {
         out->points[0][i] =
             (struct weft_sweep_point){.limit_bytes = i + 1, .fits = true, .step_ns = 1000};
-        for (int j = i; j < N; j++)
+        for (int j = i; j < N_LIMITS; j++)
             out->points[1 + i][j - i] = (struct weft_sweep_point){.limit_bytes = j + 1,
                                                                   .policy_limit_bytes = i + 1,
                                                                   .fits = steps[i][j] > 0,
                                                                   .step_ns = steps[i][j]};
-        out->curves[1 + i] = (struct weft_sweep_curve){"two-stage", N - i, out->points[1 + i]};
+        out->curves[1 + i] =
+            (struct weft_sweep_curve){"two-stage", N_LIMITS - i, out->points[1 + i]};
     }
-    out->curves[0] = (struct weft_sweep_curve){"ilp", N, out->points[0]};
-    out->one.n_limits = N;
+    out->curves[0] = (struct weft_sweep_curve){"ilp", N_LIMITS, out->points[0]};
+    out->one.n_limits = N_LIMITS;
     out->one.n_planners = 1;
     out->one.curves = out->curves;
 }
 
-static void expect_verdict(const int64_t steps[N][N], int hypothesis, int32_t line,
+static void expect_verdict(const int64_t steps[N_LIMITS][N_LIMITS], int hypothesis, int32_t line,
                            enum weft_verdict expected)
 {
     struct table_of_steps table;
@@ -42,7 +43,7 @@ static void expect_verdict(const int64_t steps[N][N], int hypothesis, int32_t li
 Test(hypotheses, lines_are_judged_by_their_steps)
 {
     /* Rows are limits of policies, columns limits of the sum. */
-    static const int64_t steps[N][N] = {
+    static const int64_t steps[N_LIMITS][N_LIMITS] = {
         {2000, 1500, 1400, 1390},
         {0, 1450, 1300, 1150},
         {0, 0, 1350, 1100},
@@ -58,7 +59,7 @@ Test(hypotheses, lines_are_judged_by_their_steps)
 
 Test(hypotheses, a_rise_refutes_and_small_differences_are_none)
 {
-    static const int64_t rising[N][N] = {
+    static const int64_t rising[N_LIMITS][N_LIMITS] = {
         {20000, 15000, 15010, 15000},
         {0, 15000, 14000, 13000},
         {0, 0, 16000, 12000},
@@ -69,7 +70,7 @@ Test(hypotheses, a_rise_refutes_and_small_differences_are_none)
     expect_verdict(rising, 2, 1, WEFT_VERDICT_HOLDS);
     expect_verdict(rising, 3, 2, WEFT_VERDICT_HOLDS);
     expect_verdict(rising, 3, 3, WEFT_VERDICT_REFUTED);
-    static const int64_t equal[N][N] = {
+    static const int64_t equal[N_LIMITS][N_LIMITS] = {
         {1000, 1000, 1000, 1000}, {0, 1000, 1000, 1000}, {0, 0, 1000, 1000}, {0, 0, 0, 1000}};
     for (int hypothesis = 1; hypothesis <= WEFT_HYPOTHESES; hypothesis++)
         expect_verdict(equal, hypothesis, hypothesis < 3 ? 0 : 2, WEFT_VERDICT_EQUAL);
@@ -78,7 +79,7 @@ Test(hypotheses, a_rise_refutes_and_small_differences_are_none)
 /* A division without a plan is slower than any other in the third, and no point in the others. */
 Test(hypotheses, a_division_may_have_no_plan)
 {
-    static const int64_t steps[N][N] = {
+    static const int64_t steps[N_LIMITS][N_LIMITS] = {
         {0, 0, 0, 1500},
         {0, 0, 1400, 1300},
         {0, 0, 0, 1200},

@@ -304,6 +304,68 @@ static void add_zsh(struct weft_text *out)
                        "fi\n");
 }
 
+/* fish: a line of `complete` for each verb, flag and operand */
+
+static void add_fish_text(struct weft_text *out, const char *text)
+{
+    weft_text_add(out, "'");
+    for (; *text; text++) {
+        if (strchr("'\\", *text)) weft_text_add(out, "\\");
+        weft_text_append(out, text, 1);
+    }
+    weft_text_add(out, "'");
+}
+
+/* Adds the offers for a value; `form` is its text in help. */
+static void add_fish_offers(struct weft_text *out, const char *form)
+{
+    struct offer offer = offer_of(form);
+    weft_text_add(out, offer.listed == LISTED_FILES ? " -r -F" : " -x");
+    weft_text_addf(out, " -a '%s", weft_text_chars(&offer.words));
+    if (offer.listed == LISTED_DIRECTORIES) weft_text_add(out, "(__fish_complete_directories)");
+    if (offer.listed == LISTED_PROGRAMS) weft_text_add(out, "(__fish_complete_command)");
+    weft_text_add(out, "'");
+    offer_finish(&offer, out);
+}
+
+static void begin_fish_line(struct weft_text *out, const struct weft_command *command)
+{
+    weft_text_addf(out, "complete -c weft -n '__fish_seen_subcommand_from %s'", command->name);
+}
+
+static void add_fish_verb(struct weft_text *out, const struct weft_command *command)
+{
+    for (const struct weft_flag *flag = NULL; (flag = weft_flag_next(command, flag)) != NULL;) {
+        begin_fish_line(out, command);
+        weft_text_addf(out, " -l %s", flag->name + 2);
+        if (flag->alias) weft_text_addf(out, " -s %s", flag->alias + 1);
+        if (flag->value && flag->kind != WEFT_FLAG_OPTIONAL) add_fish_offers(out, flag->value);
+        weft_text_add(out, " -d ");
+        add_fish_text(out, flag->text);
+        weft_text_add(out, "\n");
+    }
+    if (!*command->usage) return;
+    begin_fish_line(out, command);
+    add_fish_offers(out, command->usage);
+    weft_text_add(out, "\n");
+}
+
+static void add_fish(struct weft_text *out)
+{
+    weft_text_add(out,
+                  "# Completion of weft " WEFT_VERSION " for fish, by `weft completion fish`.\n"
+                  "complete -c weft -f\n");
+    for (size_t i = 0; weft_commands[i]; i++) {
+        if (!weft_commands[i]->summary) continue;
+        weft_text_addf(out, "complete -c weft -n __fish_use_subcommand -a %s -d ",
+                       weft_commands[i]->name);
+        add_fish_text(out, weft_commands[i]->summary);
+        weft_text_add(out, "\n");
+    }
+    for (size_t i = 0; weft_commands[i]; i++)
+        if (weft_commands[i]->summary) add_fish_verb(out, weft_commands[i]);
+}
+
 static enum weft_status run_completion(const struct weft_cli *cli, struct weft_error *err)
 {
     const char *shell = cli->operands[0];
@@ -314,8 +376,10 @@ static enum weft_status run_completion(const struct weft_cli *cli, struct weft_e
         add_bash(&out);
     else if (strcmp(shell, "zsh") == 0)
         add_zsh(&out);
+    else if (strcmp(shell, "fish") == 0)
+        add_fish(&out);
     else
-        status = weft_fail(err, WEFT_E_USAGE, "completion %s: there is bash, and zsh", shell);
+        status = weft_fail(err, WEFT_E_USAGE, "completion %s: there is bash, zsh, and fish", shell);
     if (status == WEFT_OK) status = weft_cli_emit_text(cli, &out, err);
     weft_text_finish(&out);
     return status;
@@ -323,12 +387,13 @@ static enum weft_status run_completion(const struct weft_cli *cli, struct weft_e
 
 const struct weft_command weft_command_completion = {
     .name = "completion",
-    .usage = "bash|zsh",
+    .usage = "bash|zsh|fish",
     .summary = "what a shell needs to complete verbs, flags and values",
     .details =
         "For this session: source <(weft completion bash). For all: weft completion bash -o\n"
         "/etc/bash_completion.d/weft, or weft completion zsh -o DIR/_weft with a DIR of fpath;\n"
-        "`meson install` puts both where shells look.",
+        "`meson install` puts all where shells look. For fish: weft completion fish -o\n"
+        "~/.config/fish/completions/weft.fish.",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_completion,

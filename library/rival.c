@@ -196,7 +196,7 @@ static enum weft_status finish_plan(const struct rival *rival, struct weft_error
     struct weft_session *session = rival->session;
     struct weft_plan *plan = session->plan;
     struct weft_outcome outcome = {.pool = &plan->pool};
-    if (is_settled(rival)) WEFT_TRY(weft_prove(plan->problem, &plan->pool, &outcome, err));
+    if (is_settled(rival)) WEFT_TRY(weft_prove(plan->problem, NULL, &plan->pool, &outcome, err));
     plan->bound_ns = outcome.bound_ns;
     plan->bound_by = outcome.bound_by;
     plan->certificate = outcome.certificate;

@@ -1,6 +1,5 @@
 /* weft-solve: solves linear and integer programs with GLPK. It is a separate program that shares
- * only the protocol of lp.h with Weft. It reads programs, or changes to the program before, from
- * stdin until that ends, and writes a result for each to stdout.
+ * only the protocol of lp.h with Weft (serve.h).
  *
  * Copyright (C) 2026 The Weft authors
  *
@@ -16,7 +15,6 @@
  * not, see <https://www.gnu.org/licenses/>.
  *
  * SPDX-License-Identifier: GPL-3.0-or-later */
-#include <errno.h>
 #include <glpk.h>
 #include <math.h>
 #include <setjmp.h>
@@ -24,24 +22,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pool.h"
-#include "base/text.h"
-#include "scheduler/solver/lp_changes.h"
-
-enum { MOST_DOCUMENT_BYTES = 1 << 30 };
+#include "scheduler/solver/serve.h"
 
 struct solver {
-    struct weft_pool pool; /* of one document: */
-    struct weft_lp lp;     /* of changes only its sizes */
-    struct weft_lp_limits limits;
-    struct weft_lp_result result;
+    struct weft_serve serve;  /* first */
     glp_prob *problem;        /* with its last basis; NULL: none that could be changed */
     int64_t start_iterations; /* of the problem's count */
     char complaint[160];      /* first line of GLPK's message when it gave up */
     const double *offer;      /* a feasible point that the tree has not been given; NULL: none */
     bool ended;               /* the tree, by its limit */
     jmp_buf broken;
-    bool over; /* GLPK is in no state to continue */
 };
 
 /* Keeps GLPK's last message off stdout, which is the protocol. GLPK prints it despite glp_term_out.
@@ -86,8 +76,8 @@ static bool add_rows(struct solver *solver, const struct weft_lp_rows *rows)
 {
     glp_prob *problem = solver->problem;
     int n_columns = glp_get_num_cols(problem), first = glp_get_num_rows(problem);
-    int *columns = weft_pool_array(&solver->pool, (size_t)n_columns + 1, sizeof *columns);
-    double *values = weft_pool_array(&solver->pool, (size_t)n_columns + 1, sizeof *values);
+    int *columns = weft_pool_array(&solver->serve.pool, (size_t)n_columns + 1, sizeof *columns);
+    double *values = weft_pool_array(&solver->serve.pool, (size_t)n_columns + 1, sizeof *values);
     if (!columns || !values) return false;
     if (rows->n > 0) glp_add_rows(problem, rows->n);
     for (int i = 0; i < rows->n; i++) {
@@ -105,7 +95,7 @@ static bool add_rows(struct solver *solver, const struct weft_lp_rows *rows)
 
 static bool load_program(struct solver *solver)
 {
-    const struct weft_lp *lp = &solver->lp;
+    const struct weft_lp *lp = &solver->serve.lp;
     const struct weft_lp_rows rows = weft_lp_rows(lp, 0);
     glp_prob *problem = solver->problem;
     glp_set_obj_dir(problem, GLP_MIN);
@@ -138,8 +128,8 @@ static int run_simplex(struct solver *solver, int presolve)
     options.msg_lev = GLP_MSG_OFF;
     options.meth = GLP_DUALP;
     options.presolve = presolve;
-    if (solver->limits.iterations > 0 && solver->limits.iterations < 0x7fffffff)
-        options.it_lim = (int)solver->limits.iterations;
+    if (solver->serve.limits.iterations > 0 && solver->serve.limits.iterations < 0x7fffffff)
+        options.it_lim = (int)solver->serve.limits.iterations;
     return glp_simplex(solver->problem, &options);
 }
 
@@ -186,8 +176,8 @@ static int solve_warm(struct solver *solver)
 /* Takes the answer of a simplex run that ended with `code`. */
 static void take_answer(struct solver *solver, int code)
 {
-    struct weft_lp_result *result = &solver->result;
-    const struct weft_lp *lp = &solver->lp;
+    struct weft_lp_result *result = &solver->serve.result;
+    const struct weft_lp *lp = &solver->serve.lp;
     result->iterations = glp_get_it_cnt(solver->problem) - solver->start_iterations;
     if (!is_solved(solver, code)) {
         /* The dual method's objective rises to the optimum once its basis is feasible. */
@@ -202,8 +192,8 @@ static void take_answer(struct solver *solver, int code)
         return;
     }
     result->value = result->bound = glp_get_obj_val(solver->problem);
-    result->duals = weft_pool_array(&solver->pool, (size_t)lp->n_rows, sizeof(double));
-    result->x = weft_pool_array(&solver->pool, (size_t)lp->n_columns, sizeof(double));
+    result->duals = weft_pool_array(&solver->serve.pool, (size_t)lp->n_rows, sizeof(double));
+    result->x = weft_pool_array(&solver->serve.pool, (size_t)lp->n_columns, sizeof(double));
     if (!result->duals || !result->x) {
         result->stop = "out of memory";
         return;
@@ -220,7 +210,7 @@ static void take_answer(struct solver *solver, int code)
 static void note_bound(struct solver *solver, glp_tree *tree)
 {
     const int node = glp_ios_best_node(tree);
-    if (node > 0) solver->result.bound = glp_ios_node_bound(tree, node);
+    if (node > 0) solver->serve.result.bound = glp_ios_node_bound(tree, node);
 }
 
 /* GLPK calls this at each step of its tree: it offers the start once, and ends the tree at the
@@ -228,7 +218,7 @@ static void note_bound(struct solver *solver, glp_tree *tree)
 static void watch_tree(glp_tree *tree, void *info)
 {
     struct solver *solver = info;
-    const int64_t limit = solver->limits.iterations;
+    const int64_t limit = solver->serve.limits.iterations;
     const int64_t done = glp_get_it_cnt(glp_ios_get_prob(tree)) - solver->start_iterations;
     if (glp_ios_reason(tree) == GLP_IHEUR && solver->offer) {
         glp_ios_heur_sol(tree, solver->offer);
@@ -244,8 +234,8 @@ static void watch_tree(glp_tree *tree, void *info)
 /* Takes the point at which the tree ended. */
 static void take_whole(struct solver *solver, int code)
 {
-    struct weft_lp_result *result = &solver->result;
-    const int32_t n = solver->lp.n_columns;
+    struct weft_lp_result *result = &solver->serve.result;
+    const int32_t n = solver->serve.lp.n_columns;
     const int status = glp_mip_status(solver->problem);
     result->iterations = glp_get_it_cnt(solver->problem) - solver->start_iterations;
     if (code == 0 && status == GLP_NOFEAS) {
@@ -256,7 +246,7 @@ static void take_whole(struct solver *solver, int code)
     const bool optimal = code == 0 && status == GLP_OPT;
     result->stop = optimal ? "optimal" : solver->ended ? "iteration limit" : "numeric trouble";
     if (!optimal && status != GLP_FEAS) return;
-    result->x = weft_pool_array(&solver->pool, (size_t)n, sizeof(double));
+    result->x = weft_pool_array(&solver->serve.pool, (size_t)n, sizeof(double));
     if (!result->x) {
         result->stop = "out of memory";
         return;
@@ -271,9 +261,9 @@ static void take_whole(struct solver *solver, int code)
 /* The start, numbered from 1 as GLPK does; NULL: none, or no memory. */
 static const double *offer_of(struct solver *solver)
 {
-    const struct weft_lp *lp = &solver->lp;
+    const struct weft_lp *lp = &solver->serve.lp;
     if (!lp->start) return NULL;
-    double *offer = weft_pool_array(&solver->pool, (size_t)lp->n_columns + 1, sizeof *offer);
+    double *offer = weft_pool_array(&solver->serve.pool, (size_t)lp->n_columns + 1, sizeof *offer);
     if (offer) memcpy(offer + 1, lp->start, (size_t)lp->n_columns * sizeof *offer);
     return offer;
 }
@@ -282,7 +272,7 @@ static const double *offer_of(struct solver *solver)
  * because the others end by time. */
 static void solve_whole(struct solver *solver)
 {
-    const struct weft_lp *lp = &solver->lp;
+    const struct weft_lp *lp = &solver->serve.lp;
     glp_iocp options;
     for (int j = 0; j < lp->n_columns; j++)
         glp_set_col_kind(solver->problem, j + 1, lp->integer[j] ? GLP_IV : GLP_CV);
@@ -306,11 +296,11 @@ static void drop_problem(struct solver *solver)
 static void solve_program(struct solver *solver, const struct weft_lp_changes *changes)
 {
     if (setjmp(solver->broken)) {
-        solver->result.status = WEFT_LP_UNKNOWN;
-        solver->result.stop =
+        solver->serve.result.status = WEFT_LP_UNKNOWN;
+        solver->serve.result.stop =
             solver->complaint[0] ? solver->complaint : "GLPK failed an assertion of its own";
         solver->problem = NULL;
-        solver->over = true;
+        solver->serve.over = true;
         glp_free_env();
         return;
     }
@@ -320,116 +310,38 @@ static void solve_program(struct solver *solver, const struct weft_lp_changes *c
     }
     solver->start_iterations = glp_get_it_cnt(solver->problem);
     if (!(changes ? change_program(solver, changes) : load_program(solver))) {
-        solver->result.stop = "a row with too many entries, or out of memory";
+        solver->serve.result.stop = "a row with too many entries, or out of memory";
         drop_problem(solver);
         return;
     }
     take_answer(solver, changes ? solve_warm(solver) : solve_cold(solver));
-    if (!solver->lp.integer) return;
-    if (solver->result.status == WEFT_LP_OPTIMAL) {
-        solver->result.status = WEFT_LP_UNKNOWN;
+    if (!solver->serve.lp.integer) return;
+    if (solver->serve.result.status == WEFT_LP_OPTIMAL) {
+        solver->serve.result.status = WEFT_LP_UNKNOWN;
         solve_whole(solver);
     }
     drop_problem(solver); /* no changes to it are answered */
 }
 
-static enum weft_status answer_changes(struct solver *solver, const struct weft_text *document,
-                                       struct weft_error *err)
+static void solve_question(struct weft_serve *serve, const struct weft_lp_changes *changes)
 {
-    struct weft_lp_changes changes;
-    if (!solver->problem)
-        return weft_fail(err, WEFT_E_DATA, "solver protocol: changes of no program");
-    WEFT_TRY(weft_lp_changes_parse(
-        document->data, document->length, glp_get_num_cols(solver->problem),
-        glp_get_num_rows(solver->problem), &solver->pool, &changes, &solver->limits, err));
-    solver->lp = (struct weft_lp){.n_columns = changes.n_columns,
-                                  .n_rows = changes.n_rows + changes.added.n};
-    solve_program(solver, &changes);
-    return WEFT_OK;
+    struct solver *solver = (struct solver *)serve;
+    solve_program(solver, changes);
+    serve->n_columns = solver->problem ? glp_get_num_cols(solver->problem) : -1;
+    serve->n_rows = solver->problem ? glp_get_num_rows(solver->problem) : 0;
 }
 
-static enum weft_status answer_document(struct solver *solver, const struct weft_text *document,
-                                        struct weft_error *err)
-{
-    struct weft_text out = {0};
-    enum weft_status status = WEFT_OK;
-    solver->result = (struct weft_lp_result){
-        .status = WEFT_LP_UNKNOWN, .stop = "not solved", .bound = -INFINITY};
-    if (weft_lp_is_changes(weft_text_chars(document), document->length)) {
-        status = answer_changes(solver, document, err);
-    } else {
-        status = weft_lp_parse(weft_text_chars(document), document->length, &solver->pool,
-                               &solver->lp, &solver->limits, err);
-        if (status == WEFT_OK) solve_program(solver, NULL);
-    }
-    if (status == WEFT_OK) {
-        weft_lp_result_write(&solver->lp, &solver->result, &out);
-        if (!weft_text_ok(&out)) {
-            status = weft_fail_memory(err, "the result");
-        } else if (fwrite(out.data, 1, out.length, stdout) != out.length || fflush(stdout) != 0) {
-            status = weft_fail(err, WEFT_E_IO, "cannot write the result to stdout");
-        }
-    }
-    weft_text_finish(&out);
-    weft_pool_finish(&solver->pool);
-    return status;
-}
-
-/* Reads lines up to the end of a document. *ended: there are none. */
-static enum weft_status read_document(struct weft_text *out, bool *ended, struct weft_error *err)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    bool whole = false;
-    out->length = 0;
-    while (!whole && out->length <= MOST_DOCUMENT_BYTES) {
-        ssize_t length = getline(&line, &capacity, stdin);
-        if (length < 0) break;
-        weft_text_append(out, line, (size_t)length);
-        whole = strcmp(line, "end\n") == 0;
-    }
-    free(line);
-    *ended = out->length == 0;
-    if (!weft_text_ok(out)) return weft_fail_memory(err, "the problem");
-    if (!whole && !feof(stdin))
-        return weft_fail(err, WEFT_E_IO, "cannot read stdin: %s",
-                         ferror(stdin) ? strerror(errno) : "a problem of more than 1 GiB");
-    return WEFT_OK;
-}
-
-static enum weft_status answer_all(struct solver *solver, struct weft_error *err)
-{
-    struct weft_text document = {0};
-    bool ended = false;
-    enum weft_status status = read_document(&document, &ended, err);
-    do {
-        if (status == WEFT_OK) status = answer_document(solver, &document, err);
-        if (status == WEFT_OK && !solver->over) status = read_document(&document, &ended, err);
-    } while (status == WEFT_OK && !ended && !solver->over);
-    weft_text_finish(&document);
-    return status;
-}
+static const struct weft_serve_solver glpk = {
+    .name = "GLPK", .version = glp_version, .solve = solve_question};
 
 int main(int argc, char **argv)
 {
-    static struct solver solver;
-    struct weft_error err = {0};
-    if (argc == 2 && strcmp(argv[1], "--version") == 0)
-        return printf("weft-solve " WEFT_VERSION ", GLPK %s\n", glp_version()) < 0;
-    if (argc > 1) {
-        fprintf(
-            stderr,
-            "usage: %s < programs > results\nSolves the linear programs that `weft` writes, some "
-            "with integer columns. `weft` starts it. GLPK %s.\n",
-            argv[0], glp_version());
-        return strcmp(argv[1], "--help") == 0 ? 0 : 64;
-    }
+    static struct solver solver = {.serve = {.solver = &glpk}};
     glp_term_out(GLP_OFF);
     glp_term_hook(keep_complaint, &solver);
     glp_error_hook(break_out, &solver);
-    enum weft_status status = answer_all(&solver, &err);
-    if (status != WEFT_OK) fprintf(stderr, "weft-solve: %s\n", err.text);
+    const int code = weft_serve_main(&solver.serve, argc, argv);
     drop_problem(&solver);
-    if (!solver.over) glp_free_env();
-    return weft_status_exit_code(status);
+    if (!solver.serve.over) glp_free_env();
+    return code;
 }

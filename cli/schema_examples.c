@@ -3,7 +3,7 @@
 
 /* The plan of a model of one unit. */
 const char weft_schema_plan_example[] =
-    "[{\"format\": \"weft-plan\", \"version\": 13, \"weft\": \"0.1.0\", \"planner\": \"ilp\", "
+    "[{\"format\": \"weft-plan\", \"version\": 13, \"weft\": \"0.2.0\", \"planner\": \"ilp\", "
     "\"decision_hash\": \"6427bcb7fecd173f3358b65913bf50f7\", \"prediction\": {\"step_ns\": "
     "15819, \"exposed_ns\": 13216, \"compute_ns\": 2603, \"slowdown_ns\": 0, \"channel_ns\": "
     "13216, \"peak_bytes\": 20736, \"peak_slot\": 4, \"arena_bytes\": 32768, \"total_bytes\": "
@@ -64,7 +64,7 @@ const char weft_schema_rival_example[] =
     "7}]}]}]";
 
 const char weft_schema_profile_example[] =
-    "[{\"format\": \"weft-profile\", \"version\": 1, \"weft\": \"0.1.0\", \"source\": "
+    "[{\"format\": \"weft-profile\", \"version\": 1, \"weft\": \"0.2.0\", \"source\": "
     "\"measured\", \"machine\": \"local; oneDNN 2.6.3, avx512 kernels\", \"ranks\": 2, "
     "\"layers\": [{\"key\": \"lm_head vocab=256 hidden=32 samples=2 seq=16 f32\", "
     "\"forward_ns\": 31526, \"backward_ns\": 36404}], \"collectives\": {\"all_gather\": "
@@ -89,7 +89,7 @@ const char weft_schema_metrics_example[] =
     "1145004, \"emulated\": false, \"saved_bytes\": 523392, \"save_ns\": 2596974}]";
 
 const char weft_schema_result_example[] =
-    "[{\"kind\": \"result\", \"weft\": \"0.1.0\", \"unix_ms\": 1795432632606, \"steps_done\": 3, "
+    "[{\"kind\": \"result\", \"weft\": \"0.2.0\", \"unix_ms\": 1795432632606, \"steps_done\": 3, "
     "\"stopped\": false, \"saved_step\": 3, \"first_loss\": 5.548606919139274, \"last_loss\": "
     "5.481244515911385, \"validation_loss\": 5.43705242297335, \"fingerprint\": "
     "\"7540557d5cdd50271604190567e2ee69\", \"step_ns\": 1132285, \"predicted_step_ns\": 1145004, "
@@ -101,7 +101,7 @@ const char weft_schema_result_example[] =
     "\"emulated\": false}]";
 
 const char weft_schema_manifest_example[] =
-    "[{\"format\": \"weft checkpoint\", \"version\": 2, \"program\": \"0.1.0\", \"step\": 3, "
+    "[{\"format\": \"weft checkpoint\", \"version\": 2, \"program\": \"0.2.0\", \"step\": 3, "
     "\"updates\": 3, \"tokens\": 192, \"samples\": 12, \"loss_scale\": 1, \"good_steps\": 0, "
     "\"data\": \"1e7ab5a441ea018fb8d99f7e5e24a23c\", \"model\": "
     "\"531404df79157fd3ed27e0e854e93201\", \"layers\": [{\"name\": \"wte\", \"type\": "
@@ -114,7 +114,7 @@ const char weft_schema_manifest_example[] =
 
 /* The plan of an embedding and a head, for each target. */
 const char weft_schema_export_example[] =
-    "[{\"format\": \"weft-export\", \"version\": 1, \"weft\": \"0.1.0\", \"target\": "
+    "[{\"format\": \"weft-export\", \"version\": 1, \"weft\": \"0.2.0\", \"target\": "
     "\"fsdp2\", \"plan\": \"08d65fe131802c50588c3f831c432010\", \"ranks\": 2, "
     "\"micro_steps\": 1, \"reduce_every\": 1, \"predicted\": {\"step_ns\": 232951, \"peak_bytes\": "
     "270336, \"peak_slot\": \"B:head\", \"bound_ns\": 136803, \"gap\": "
@@ -140,7 +140,7 @@ const char weft_schema_export_example[] =
     "\"set_requires_gradient_sync\", \"torch\": \"2.6\"}, {\"call\": "
     "\"set_manual_backward_finalization\", \"torch\": \"2.15\"}, {\"call\": "
     "\"finalize_backward\", \"torch\": \"2.15\"}], \"not_expressed\": []}, "
-    "{\"format\": \"weft-export\", \"version\": 1, \"weft\": \"0.1.0\", \"target\": "
+    "{\"format\": \"weft-export\", \"version\": 1, \"weft\": \"0.2.0\", \"target\": "
     "\"megatron-fsdp\", \"tested\": \"from documentation, not run here\", "
     "\"plan\": \"08d65fe131802c50588c3f831c432010\", \"ranks\": 2, \"predicted\": "
     "{\"step_ns\": 232951, \"peak_bytes\": 270336, \"bound_ns\": 136803, \"gap\": "
@@ -151,7 +151,7 @@ const char weft_schema_export_example[] =
     "\"forward_prefetch_elements\": 0, \"backward_prefetch_elements\": 0, "
     "\"reduce_at_end\": true}], \"order\": [\"gather head\", \"gather wte\", "
     "\"reduce head\", \"reduce wte\"], \"not_expressed\": []}, {\"format\": "
-    "\"weft-export\", \"version\": 1, \"weft\": \"0.1.0\", \"target\": \"deepspeed\", "
+    "\"weft-export\", \"version\": 1, \"weft\": \"0.2.0\", \"target\": \"deepspeed\", "
     "\"tested\": \"from documentation, not run here\", \"plan\": "
     "\"08d65fe131802c50588c3f831c432010\", \"ranks\": 2, \"predicted\": "
     "{\"step_ns\": 232951, \"peak_bytes\": 270848, \"bound_ns\": 136803, \"gap\": "

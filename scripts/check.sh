@@ -110,7 +110,7 @@ if [ "${1:-}" = all ]; then
     compiler=$(command -v clang || echo "${CC:-gcc}")
     CC=$compiler configure build-no-gpu -Doptimization=0 -Ddebug=false -Dwerror=true -Dgpu=disabled ||
         broken="$broken no-gpu(configure)"
-    run_suites no-gpu build-no-gpu "program library/libweft.a library/libweft.so.0.1.0" --suite style
+    run_suites no-gpu build-no-gpu "program library/libweft.a library/libweft.so.0.2.0" --suite style
     [ "${compiler##*/}" = clang ] || logs="$logs skipped=clang:not-installed"
 fi
 # Mutants change files of this tree for moments, so they come last, and only if build-check's tests ran.

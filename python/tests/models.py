@@ -87,7 +87,7 @@ def make_unit(name, forward=(), backward=None, **changes):
 
 
 def make_said(units, order, root=(), cap=1, requires=()):
-    return {"format": "weft-export", "version": 1, "weft": "0.1.0", "target": "fsdp2", "plan": "0" * 32, "ranks": 2,
+    return {"format": "weft-export", "version": 1, "weft": "0.2.0", "target": "fsdp2", "plan": "0" * 32, "ranks": 2,
             "micro_steps": 1, "reduce_every": 1,
             "predicted": {"step_ns": 1000000, "peak_bytes": 10000000, "peak_slot": "B:head", "bound_ns": 900000,
                           "gap": 0.111, "default_step_ns": 1100000},

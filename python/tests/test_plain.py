@@ -215,7 +215,7 @@ class Program(unittest.TestCase):
 
     def test_another_version_is_refused(self):
         os.environ["WEFT"] = self.pretend("""echo '{"weft": "9.9"}'""")
-        with self.assertRaisesRegex(weft.WeftError, "is weft 9.9, and this package needs 0.1.0"):
+        with self.assertRaisesRegex(weft.WeftError, "is weft 9.9, and this package needs 0.2.0"):
             program.check_version()
 
     def test_the_program_s_message_is_passed_on(self):

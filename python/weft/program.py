@@ -7,7 +7,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-VERSION = "0.1.0"  # of the package, and of the program that it works with
+VERSION = "0.2.0"  # of the package, and of the program that it works with
 
 
 class WeftError(Exception):

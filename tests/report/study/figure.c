@@ -36,7 +36,7 @@ Test(sweep_svg, has_title_lines_labels_and_notes)
     draw_sweep(&small.sweep, &out);
     const char *text = weft_text_chars(&out);
     cr_assert(strstr(text, ">a&lt;b, 4 ranks</text>"), "%s", text);
-    cr_assert(strstr(text, ">times analytic; weft 0.1.0</text>"), "%s", text);
+    cr_assert(strstr(text, ">times analytic; weft 0.2.0</text>"), "%s", text);
     cr_assert_null(strstr(text, "a&lt;b.json"), "a title has no path");
     cr_assert_eq(count(text, "data-step-ns"), 5, "a mark a plan");
     cr_assert_eq(count(text, "data-measured-step-ns"), 1);

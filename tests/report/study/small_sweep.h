@@ -36,7 +36,7 @@ static inline void make_small_sweep(struct small_sweep *out)
     out->curves[0] = (struct weft_sweep_curve){"best", 3, out->best};
     out->curves[1] = (struct weft_sweep_curve){"slow", 3, out->slow};
     out->sweep = (struct weft_sweep){.config = "a<b.json",
-                                     .title = "a<b, 4 ranks\ntimes analytic; weft 0.1.0",
+                                     .title = "a<b, 4 ranks\ntimes analytic; weft 0.2.0",
                                      .least_bytes = KIB,
                                      .times = "analytic",
                                      .ranks = 4,
@@ -66,7 +66,7 @@ static inline void make_small_grid(struct small_grid *out)
     out->curves[0] = (struct weft_sweep_curve){"ilp", 3, out->none};
     out->curves[1] = (struct weft_sweep_curve){"ilp", 3, out->some};
     out->sweep = (struct weft_sweep){.config = "a<b.json",
-                                     .title = "a<b, 4 ranks\ntimes analytic; weft 0.1.0",
+                                     .title = "a<b, 4 ranks\ntimes analytic; weft 0.2.0",
                                      .least_bytes = KIB,
                                      .times = "analytic",
                                      .ranks = 4,

@@ -18,7 +18,7 @@ static void expect_title(const char *cluster, const char *train, const char *exp
     cr_assert_eq(weft_config_parse(weft_text_chars(&json), json.length, "runs/two.layers.json", "/",
                                    NULL, 0, &config, &err),
                  WEFT_OK, "%s", err.text);
-    weft_sweep_title(config, "analytic", "0.1.0 (abc)", &out);
+    weft_sweep_title(config, "analytic", "0.2.0 (abc)", &out);
     expect_text(&out, expected);
     weft_config_destroy(config);
     weft_text_finish(&json);
@@ -30,7 +30,7 @@ Test(sweep_title, names_model_batch_ranks_link_times_and_version)
                  "\"link\":{\"intra\":{\"alpha\":\"20us\",\"bandwidth\":\"1GB/s\"}}",
                  "\"micro_batch\":2,\"seq_len\":64",
                  "two.layers, 32.8 k parameters, 4 ranks\nbatch 2 \u00d7 64 tokens per rank\n"
-                 "link 20.0 us, 1.00 GB/s, emulated\ntimes analytic; weft 0.1.0 (abc)");
+                 "link 20.0 us, 1.00 GB/s, emulated\ntimes analytic; weft 0.2.0 (abc)");
     expect_title("\"ranks\":4,\"ranks_per_node\":2,"
                  "\"link\":{\"intra\":{\"alpha\":\"20us\",\"bandwidth\":\"1GB/s\"},"
                  "\"inter\":{\"alpha\":\"1ms\",\"bandwidth\":\"80Mbit/s\"}}",
@@ -38,11 +38,11 @@ Test(sweep_title, names_model_batch_ranks_link_times_and_version)
                  "two.layers, 32.8 k parameters, 4 ranks\n"
                  "batch 2 \u00d7 64 tokens per rank, 3 micro-steps\n"
                  "link 20.0 us, 1.00 GB/s in a node, 1.00 ms, 10.0 MB/s between nodes, not "
-                 "emulated\ntimes analytic; weft 0.1.0 (abc)");
+                 "emulated\ntimes analytic; weft 0.2.0 (abc)");
     expect_title("\"ranks\":2", "\"micro_batch\":2,\"seq_len\":64",
                  "two.layers, 32.8 k parameters, 2 ranks\nbatch 2 \u00d7 64 tokens per rank\n"
-                 "link as measured, not emulated\ntimes analytic; weft 0.1.0 (abc)");
+                 "link as measured, not emulated\ntimes analytic; weft 0.2.0 (abc)");
     expect_title("\"ranks\":1", "\"micro_batch\":2,\"seq_len\":64",
                  "two.layers, 32.8 k parameters, 1 rank\nbatch 2 \u00d7 64 tokens per rank\n"
-                 "times analytic; weft 0.1.0 (abc)");
+                 "times analytic; weft 0.2.0 (abc)");
 }

@@ -13,7 +13,8 @@
 
 enum { MOST_LINKS = 6 };
 
-/* A way to multiply: a list of multipliers that ends with oneDNN or "plain". The emulation is
+/* A way to multiply: a list of multipliers that ends with oneDNN or "plain"; without oneDNN with
+ * "plain". The emulation is
  * inserted before the last one: always, or if it lacks products of 16 bits. */
 enum emulation { NOT_EMULATED, EMULATED_IF_NEEDED, EMULATED };
 struct way {
@@ -33,7 +34,13 @@ struct weft_gemm {
 
 #define TRIANGLE &weft_multiplier_triangle
 #define FINISH   &weft_multiplier_finish
-#define ONEDNN   &weft_multiplier_onednn
+#if WEFT_HAVE_ONEDNN
+#define LIBRARY       &weft_multiplier_onednn
+#define LIBRARY_TITLE "oneDNN"
+#else
+#define LIBRARY       &weft_multiplier_plain
+#define LIBRARY_TITLE "plain products"
+#endif
 
 /* In order of preference. A later way must be faster by PREFERENCE. So noise does not change the
  * way, and with it the bits, between runs. A CPU's bf16 instructions may be slower than its fp32
@@ -41,22 +48,24 @@ struct weft_gemm {
 static const struct way ways[] = {
 #if WEFT_HAVE_AMX
     {"amx",
-     "AMX tiles beside oneDNN",
+     "AMX tiles beside " LIBRARY_TITLE,
      NOT_EMULATED,
-     {&weft_multiplier_amx, TRIANGLE, FINISH, ONEDNN}},
+     {&weft_multiplier_amx, TRIANGLE, FINISH, LIBRARY}},
     {"amx-bf16x3",
-     "AMX tiles (f32 as bf16x3) beside oneDNN",
+     "AMX tiles (f32 as bf16x3) beside " LIBRARY_TITLE,
      NOT_EMULATED,
-     {&weft_multiplier_amx_in_parts, TRIANGLE, FINISH, ONEDNN}},
+     {&weft_multiplier_amx_in_parts, TRIANGLE, FINISH, LIBRARY}},
 #endif
 #if WEFT_HAVE_X86_LEVELS
     {"avx512",
-     "AVX-512 beside oneDNN",
+     "AVX-512 beside " LIBRARY_TITLE,
      NOT_EMULATED,
-     {TRIANGLE, &weft_multiplier_avx512, FINISH, ONEDNN}},
+     {TRIANGLE, &weft_multiplier_avx512, FINISH, LIBRARY}},
 #endif
-    {"onednn", "oneDNN", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, ONEDNN}},
-    {"onednn-emulated", "oneDNN emulating", EMULATED, {TRIANGLE, FINISH, ONEDNN}},
+#if WEFT_HAVE_ONEDNN
+    {"onednn", "oneDNN", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, LIBRARY}},
+    {"onednn-emulated", "oneDNN emulating", EMULATED, {TRIANGLE, FINISH, LIBRARY}},
+#endif
     {"plain", "plain products", NOT_EMULATED, {TRIANGLE, FINISH, &weft_multiplier_plain}},
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
@@ -174,12 +183,13 @@ static uint32_t dtypes_of(const struct way *way)
     return dtypes;
 }
 
-/* True if "auto" tries the way for this dtype. A way that always emulates is for 16 bits only. */
+/* True if "auto" tries the way for this dtype: "plain" only without oneDNN. A way that always
+ * emulates is for 16 bits only. */
 static bool is_for(const struct way *way, enum weft_dtype dtype)
 {
     const bool narrow = way->emulation == EMULATED;
-    return way->list[2] != &weft_multiplier_plain && (dtypes_of(way) >> dtype & 1u) != 0 &&
-           !(narrow && dtype == WEFT_F32);
+    return (!WEFT_HAVE_ONEDNN || way->list[2] != &weft_multiplier_plain) &&
+           (dtypes_of(way) >> dtype & 1u) != 0 && !(narrow && dtype == WEFT_F32);
 }
 
 static enum weft_status add_link(const struct weft_multiplier *multiplier, int32_t threads,
@@ -354,7 +364,7 @@ static enum weft_status check_room(int32_t threads, struct weft_error *err)
 /* True for names that other builds may have. */
 static bool is_known(const char *name)
 {
-    static const char *const names[] = {"amx", "amx-bf16x3", "avx512"};
+    static const char *const names[] = {"amx", "amx-bf16x3", "avx512", "onednn", "onednn-emulated"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         if (strcmp(names[i], name) == 0) return true;
     }
@@ -432,7 +442,11 @@ void weft_gemm_add_bits(const struct weft_gemm *gemm, struct weft_text *out)
 
 void weft_gemm_add_libraries(struct weft_text *out)
 {
+#if WEFT_HAVE_ONEDNN
     char version[64];
     weft_multiplier_onednn.version(NULL, version, sizeof(version));
     weft_text_addf(out, ", %s %s", weft_multiplier_onednn.title, version);
+#else
+    weft_text_add(out, ", no oneDNN");
+#endif
 }

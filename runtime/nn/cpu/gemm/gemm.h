@@ -4,7 +4,8 @@
  *
  * A way is a list of multipliers (multiplier.h), and each does the products that it covers. Our own
  * are for AMX tiles (amx.c: bf16, and f32 split into three bf16 parts) and for AVX-512 (avx512.c:
- * f32). The last one is oneDNN. Products of 16 bits that it lacks are emulated.
+ * f32). The last one is oneDNN, or the plain loops in a build
+ * without it. Products of 16 bits that oneDNN lacks are emulated.
  *
  * "auto" measures the ways on one thread, by that thread's clock, and keeps the fastest. A later
  * way must be 1.3 times as fast. For one way and kind of CPU, the same numbers give the same bits
@@ -25,7 +26,7 @@ struct weft_gemm;
 /* Opens a gemm for products of f32 and of `dtype`; "auto" measures in `dtype`. Names are "onednn",
  * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" and "avx512" (f32),
  * "plain" (chains of fmaf in order; slow, for proofs), and "auto" (takes about 50 ms, in 16 bits
- * 150, and never chooses "plain").
+ * 150, and chooses "plain" only in a build without oneDNN).
  *
  * WEFT_E_USAGE for another name or threads < 1. WEFT_E_ENVIRONMENT if this build or machine lacks
  * the library, or if its products are wrong (check.h); "auto" warns of wrong products and takes

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/help/topics.h"
+#include "cli/job/shipped.h"
 #include "cli/schema_files.h"
 #include "scheduler/planners/table.h"
 #include "spec/config_reference.h"
@@ -72,6 +73,19 @@ static void offer_settings(struct weft_text *words)
     weft_config_visit_keys(offer_setting, words);
 }
 
+/* Names of configs that come with the program, as it is installed where the script is written. */
+static void offer_runs(struct weft_text *words)
+{
+    struct weft_text names;
+    weft_text_init(&names);
+    weft_shipped_list(WEFT_SHIPPED_RUNS, &names);
+    for (const char *at = weft_text_chars(&names); *at; at++)
+        if (*at != ',') weft_text_append(words, at, 1);
+    weft_text_add(words, " ");
+    if (!weft_text_ok(&names)) words->failed = true;
+    weft_text_finish(&names);
+}
+
 /* Adds the offers for a word in capitals, which names a kind. */
 static void offer_kind(struct offer *offer, const char *word, size_t length)
 {
@@ -81,7 +95,7 @@ static void offer_kind(struct offer *offer, const char *word, size_t length)
         void (*add)(struct weft_text *words);
     } kinds[] = {
         {"FILE", LISTED_FILES, NULL},
-        {"CONFIG", LISTED_FILES, NULL},
+        {"CONFIG", LISTED_FILES, offer_runs},
         {"PLAN", LISTED_FILES, NULL},
         {"DIR", LISTED_DIRECTORIES, NULL},
         {"RUN", LISTED_DIRECTORIES, NULL},

@@ -96,7 +96,7 @@ def what_is_not_there_is_told(weft):
     weft.expect(64, "help", "exit-code", says="did you mean exit-codes?")
     weft.expect(64, "help", "paln", says="did you mean plan?")
     weft.expect(64, "help", "train.nothing", says="no such verb, topic or key")
-    weft.expect(64, "completion", "fish", says=["fish", "bash", "zsh"])
+    weft.expect(64, "completion", "csh", says=["csh", "fish", "bash", "zsh"])
     weft.expect(64, "man", "paln", says="no such verb")
     weft.expect(64, "profile", says="usage: weft profile CONFIG [flags]")
     weft.expect(64, "plan", "x.json", "--color=red", says="one of auto|always|never")
@@ -137,7 +137,7 @@ COMPLETED = (
     ("weft plan --planner fsdp2-m", "fsdp2-mix"), ("weft plan --color=al", "always"),
     ("weft train --resume=if", "if-any"), ("weft sweep --to a", "all"),
     ("weft train --set train.step", "train.steps="), ("weft check some-f", "some-file.json"),
-    ("weft plan -o some-f", "some-file.json"), ("weft train --run some-d", "some-directory"),
+    ("weft plan -o some-f", "some-file.json"), ("weft plan gpt2-me", "gpt2-medium"), ("weft train --run some-d", "some-directory"),
 )
 
 
@@ -206,6 +206,22 @@ def zsh_completes(weft):
             shell.type("\x15\n", "ready> $")
     finally:
         shell.close()
+
+
+@case
+def fish_completes(weft):
+    if not shutil.which("fish"):
+        raise Skip("fish is not installed")
+    prepare(weft)
+    weft.write("weft.fish", weft.expect(0, "completion", "fish"))
+    for typed, wanted in (("weft pla", "plan"), ("weft plan --mem", "--memory-limit"),
+                          ("weft plan --planner fsdp2-m", "fsdp2-mix"), ("weft plan -o some-f", "some-file.json"),
+                          ("weft train --run some-d", "some-directory/"), ("weft plan gpt2-me", "gpt2-medium")):
+        done = subprocess.run(["fish", "--no-config", "-c", f"source weft.fish; complete -C '{typed}'"], text=True,
+                              capture_output=True, check=False, cwd=weft.directory, stdin=subprocess.DEVNULL,
+                              timeout=30, env={**os.environ, "HOME": str(weft.directory)})
+        offered = [line.split("\t")[0] for line in done.stdout.splitlines()]
+        assert offered == [wanted] and not done.stderr, (typed, offered, done.stderr)
 
 
 main(sys.argv[1])

@@ -224,7 +224,8 @@ static enum weft_status bound_root(struct run *run, double part, struct weft_err
 }
 
 /* Makes first plans and bounds the root. Its relaxation comes first if there is a plan to start
- * from: in a large problem a little work buys a bound, and all of it few patterns. */
+ * from: in a large problem a little work buys a bound, and all of it few patterns. A draft needs no
+ * bound, and its first plans may be enough. */
 static enum weft_status begin_plan(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -234,7 +235,7 @@ static enum weft_status begin_plan(struct run *run, struct weft_error *err)
     search->budget = budget;
     WEFT_TRY(status);
     if (is_enough(run)) return WEFT_OK;
-    if (search->step_ns < 0) {
+    if (search->step_ns < 0 || run->options->draft) {
         WEFT_TRY(make_first_plans(run, 1.0 / 3, 1.0 / 5, err));
         if (search->step_ns < 0)
             return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");

@@ -39,7 +39,8 @@ static bool is_offered(const struct weft_config *config, const struct relief *re
     const bool recomputes = config->recomputes == NULL && weft_config_target(config)->recomputes;
     const bool fetches = config->cluster.host.given && !weft_config_moves_parameters(config) &&
                          train->precision.compute != WEFT_F32 &&
-                         train->optimizer.type != WEFT_LAMB && weft_config_target(config)->offloads;
+                         !weft_optimizer_row(train->optimizer.type)->agrees &&
+                         weft_config_target(config)->offloads;
     return (relief->levels == 0 || recomputes) && (!relief->one_sample || splits) &&
            (!relief->fetches || fetches);
 }

@@ -194,7 +194,7 @@ static enum weft_block_scale first_scale(const struct weft_config *config)
 static int32_t list_periods(const struct weft_config *config, const struct split *split, bool away,
                             int32_t most, struct weft_variant *out)
 {
-    const bool agreed = config->train.optimizer.type == WEFT_LAMB;
+    const bool agreed = weft_optimizer_row(config->train.optimizer.type)->agrees;
     const bool delayed = config->train.delay > 0;
     const bool rotated = (config->train.clip_norm == 0 || delayed) && !agreed &&
                          !weft_config_target(config)->updates_first;
@@ -223,7 +223,8 @@ static int32_t list_periods(const struct weft_config *config, const struct split
 
 static bool may_offload(const struct weft_config *config)
 {
-    return config->train.optimizer.type != WEFT_LAMB && weft_config_moves_state(config);
+    return !weft_optimizer_row(config->train.optimizer.type)->agrees &&
+           weft_config_moves_state(config);
 }
 
 /* Lists all variants of one split. */

@@ -73,7 +73,7 @@ static int64_t count_communicators(const struct weft_config *config)
  * tensor after the other, with the quotient next to it. Other updates need no temporary. */
 static int64_t update_temporary(const struct weft_config *config, int loop, size_t bytes)
 {
-    const bool roots = config->train.optimizer.type != WEFT_SGD;
+    const bool roots = weft_optimizer_row(config->train.optimizer.type)->has_roots;
     return roots && config->train.optimizer.loop == loop ? (int64_t)bytes : 0;
 }
 

@@ -13,6 +13,7 @@
 #include "spec/device.h"
 #include "spec/layer.h"
 #include "spec/model.h"
+#include "spec/optimizers.h"
 #include "spec/tiers.h"
 
 struct weft_json_writer;
@@ -45,7 +46,6 @@ struct weft_cluster {
 };
 
 enum weft_optimizer_loop { WEFT_LOOP_FOREACH, WEFT_LOOP_FUSED, WEFT_LOOP_FOR, WEFT_LOOP_COUNT };
-enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_LAMB, WEFT_OPTIMIZER_COUNT };
 enum weft_cadence {
     WEFT_CADENCE_AUTO, /* the faster one */
     WEFT_CADENCE_MICRO_STEP,
@@ -191,7 +191,7 @@ struct weft_batch weft_config_batch(const struct weft_config *config);
  * that a trained tensor keeps: a bit for each enum weft_state. */
 int32_t weft_config_moments(const struct weft_config *config);
 uint32_t weft_config_states(const struct weft_config *config);
-/* "adamw", "lamb", "sgd", "sgd with momentum": updates with equal time an element. */
+/* The optimizer's name, or "sgd with momentum": updates with equal time an element. */
 const char *weft_config_updates(const struct weft_config *config);
 bool weft_config_emulates(const struct weft_config *config); /* the link of local ranks */
 /* cluster.timeout, or 10 minutes if it is left out: the limit of a wait without a prediction. */

@@ -140,7 +140,7 @@ static void check_delay(const struct weft_section *section, const struct weft_co
     const struct weft_train *train = &config->train;
     const char *why = NULL;
     if (train->delay == 0) return;
-    if (train->optimizer.type == WEFT_LAMB)
+    if (weft_optimizer_row(train->optimizer.type)->agrees)
         why =
             "lamb agrees on norms within each update, for which reductions would wait: take adamw "
             "or sgd";
@@ -273,7 +273,7 @@ enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft
     if (config->plan.block_scale != WEFT_BLOCKS_USUAL)
         add_key(&writer, &weft_plan_table, "block_scale", &config->plan);
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);
-    if (config->train.optimizer.type == WEFT_SGD)
+    if (weft_optimizer_row(config->train.optimizer.type)->has_momentum)
         weft_json_put_integer(&writer, "moments", weft_config_moments(config));
     if (config->train.checkpoint.host > 0) weft_json_put_bool(&writer, "keeps_checkpoints", true);
     /* Without a new key, hashes of older plans stay valid. */
@@ -570,16 +570,8 @@ struct weft_batch weft_config_batch(const struct weft_config *config)
 
 int32_t weft_config_moments(const struct weft_config *config)
 {
-    switch ((enum weft_optimizer_type)config->train.optimizer.type) {
-    case WEFT_ADAMW:
-    case WEFT_LAMB:
-        return 2;
-    case WEFT_SGD:
-        return config->train.optimizer.momentum > 0 ? 1 : 0;
-    case WEFT_OPTIMIZER_COUNT:
-        break;
-    }
-    return 0;
+    const struct weft_optimizer_row *row = weft_optimizer_row(config->train.optimizer.type);
+    return row->has_momentum && !(config->train.optimizer.momentum > 0) ? 0 : row->moments;
 }
 
 uint32_t weft_config_states(const struct weft_config *config)
@@ -604,15 +596,7 @@ int64_t weft_cluster_timeout_ns(const struct weft_cluster *cluster)
 
 const char *weft_config_updates(const struct weft_config *config)
 {
-    switch ((enum weft_optimizer_type)config->train.optimizer.type) {
-    case WEFT_ADAMW:
-        return "adamw";
-    case WEFT_LAMB:
-        return "lamb";
-    case WEFT_SGD:
-        return weft_config_moments(config) > 0 ? "sgd with momentum" : "sgd";
-    case WEFT_OPTIMIZER_COUNT:
-        break;
-    }
-    return "";
+    const struct weft_optimizer_row *row = weft_optimizer_row(config->train.optimizer.type);
+    const bool momentum = row->has_momentum && weft_config_moments(config) > 0;
+    return momentum ? "sgd with momentum" : row->name;
 }

@@ -19,7 +19,11 @@
 
 static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
 static const char *const devices[] = {"cpu", "cuda", NULL};
-static const char *const optimizers[] = {"adamw", "sgd", "lamb", NULL};
+static const char *const optimizers[] = {
+#define OPTIMIZER(type, name, ...) name,
+    WEFT_OPTIMIZERS(OPTIMIZER)
+#undef OPTIMIZER
+        NULL};
 static const char *const loops[] = {"foreach", "fused", "for-loop", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
@@ -189,12 +193,14 @@ static const struct weft_field_table precision_table = {"precision", "Dtypes.",
 
 static const struct weft_field optimizer_fields[] = {
     {"type", WEFT_FIELD_CHOICE, AT(weft_train, optimizer.type), "\"adamw\"", 0, 0, optimizers, NULL,
-     "adamw; sgd with momentum and decay added to the gradient; or lamb, which is adamw with each "
-     "tensor's step scaled by the length of its parameters over that of the step"},
+     "adamw; sgd with momentum and decay added to the gradient; lamb, which is adamw with each "
+     "tensor's step scaled by the length of its parameters over that of the step; or lion, with "
+     "one moment and steps as long as the rate"},
     {"lr", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.lr), "0.0006", 0, 1e6, NULL, NULL,
      "learning rate at its highest"},
     {"betas", WEFT_FIELD_NUMBERS, AT(weft_train, optimizer.betas), "[0.9, 0.95]", 0, 0.99999999,
-     NULL, NULL, "adamw, lamb: decay of the two moments"},
+     NULL, NULL,
+     "adamw, lamb: decay of the two moments; lion: weight of the moment in a step, and its decay"},
     {"eps", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.eps), "1e-8", 1e-30, 1, NULL, NULL,
      "adamw, lamb: added to the root of the second moment"},
     {"weight_decay", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.weight_decay), "0.1", 0, 1e6, NULL,

@@ -271,7 +271,7 @@ static void check_parameters(const struct weft_config *config, const char *sourc
                           "names \"host\", and with f32 the parameters are the master, which is "
                           "state: set train.precision.compute to \"bf16\", or allow "
                           "plan.offload.state");
-    if (config->train.optimizer.type == WEFT_LAMB)
+    if (weft_optimizer_row(config->train.optimizer.type)->agrees)
         weft_findings_add(
             findings, source, key,
             "names \"host\", and an update of lamb is in two parts, which ranks agree "
@@ -323,7 +323,7 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
                           "state may be on the disk, and it has no limit: give \"limit\", such as "
                           "\"2TB\", or leave \"disk\" out of plan.offload.state");
     }
-    if (config->train.optimizer.type == WEFT_LAMB && weft_config_moves_state(config))
+    if (weft_optimizer_row(config->train.optimizer.type)->agrees && weft_config_moves_state(config))
         weft_findings_add(findings, run->source, "$.train.optimizer.type",
                           "lamb scales a tensor's step by lengths of all of it, which ranks agree "
                           "on between two parts of an update, so its state stays on the device: "

@@ -72,7 +72,7 @@ static int run_adamw(void *context, cudaStream_t on)
 {
     const struct work *w = context;
     const struct weft_update update = update_of(w);
-    return weft_cuda_adamw(w->small, 0, &update, on);
+    return weft_cuda_update(WEFT_ADAMW, w->small, 0, &update, on);
 }
 
 static int run_sgd(void *context, cudaStream_t on)
@@ -80,7 +80,7 @@ static int run_sgd(void *context, cudaStream_t on)
     const struct work *w = context;
     struct weft_update update = update_of(w);
     update.moment2 = NULL;
-    return weft_cuda_sgd(w->small, 0, &update, on);
+    return weft_cuda_update(WEFT_SGD, w->small, 0, &update, on);
 }
 
 static int run_norm(void *context, cudaStream_t on)

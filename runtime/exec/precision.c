@@ -25,7 +25,8 @@ enum weft_status weft_precision_check(const struct weft_config *config, struct w
         return fail_pair("reduce", reduce, WEFT_F32,
                          "gradients of several micro-steps (train.grad_accum) are added up in f32",
                          err);
-    if (compute == WEFT_F16 && !(train->clip_norm > 0) && train->optimizer.type != WEFT_LAMB)
+    if (compute == WEFT_F16 && !(train->clip_norm > 0) &&
+        !weft_optimizer_row(train->optimizer.type)->agrees)
         return weft_fail(err, WEFT_E_DATA,
                          "train.precision.compute is f16 and train.clip_norm is 0: whether a step "
                          "overflowed is known only after the last reduction, so updates must wait "

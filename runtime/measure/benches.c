@@ -140,7 +140,7 @@ static void push_pass(struct bench *bench, int kind, int64_t x)
     };
     if (kind == PASS_NORM) {
         weft_nn_add_norm(nn, bench->stream, unit, words, bench->base + BINS_BYTES);
-    } else if (bench->rule.type == WEFT_LAMB) {
+    } else if (weft_optimizer_row(bench->rule.type)->agrees) {
         weft_nn_moments(nn, bench->stream, unit, &bench->rule, step);
         weft_nn_apply(nn, bench->stream, unit, &bench->rule, step);
     } else {

@@ -155,12 +155,18 @@ static void tell_data(const struct weft_saving *saving, struct weft_hash data)
              saving->checkpoint->path, saving->train->data);
 }
 
-/* Optimizers have moments of their own, but for AdamW and LAMB, which have the same. */
+static bool has_roots(const char *name)
+{
+    for (int type = 0; type < WEFT_OPTIMIZER_COUNT; type++)
+        if (strcmp(weft_optimizer_row(type)->name, name) == 0)
+            return weft_optimizer_row(type)->has_roots;
+    return false;
+}
+
+/* Optimizers have moments of their own, but those with roots have the same. */
 static bool share_moments(const char *a, const char *b)
 {
-    const bool a_adams = strcmp(a, "adamw") == 0 || strcmp(a, "lamb") == 0;
-    const bool b_adams = strcmp(b, "adamw") == 0 || strcmp(b, "lamb") == 0;
-    return strcmp(a, b) == 0 || (a_adams && b_adams);
+    return strcmp(a, b) == 0 || (has_roots(a) && has_roots(b));
 }
 
 /* With another optimizer all moments start at 0, and bias correction counts from here. */
@@ -208,7 +214,8 @@ static void tell_moments(const struct weft_saving *saving)
         weft_log(WEFT_LOG_WARNING, "%s: goes on with other moments:\n%s", saving->checkpoint->path,
                  weft_text_chars(&text));
     const double longest = longest_update(saving->train);
-    if (n_begun > 0 && saving->train->optimizer.type != WEFT_SGD && longest > TOLD_LENGTH)
+    if (n_begun > 0 && weft_optimizer_row(saving->train->optimizer.type)->has_roots &&
+        longest > TOLD_LENGTH)
         weft_log(WEFT_LOG_WARNING,
                  "moments that start at 0 have the bias correction of step %" PRId64
                  ": for some steps their updates are up to %.1f times as long as others. A new run "

@@ -428,7 +428,8 @@ static enum weft_status fill_profile(struct figures *figures, const struct weft_
                                   figures, measured_network(figures->config, measured, for_memory),
                                   profile, &origins.collectives, err));
     int update_bytes = UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config);
-    if (figures->config->train.optimizer.type == WEFT_LAMB) update_bytes += LAMB_BYTES;
+    if (weft_optimizer_row(figures->config->train.optimizer.type)->agrees)
+        update_bytes += LAMB_BYTES;
     WEFT_TRY(fill_pass(figures, measured_updates(figures->config, measured), update_bytes,
                        "time of updates by this train.optimizer", &profile->pool, &profile->update,
                        &origins.update, err));

@@ -28,27 +28,6 @@ struct weft_optimizer weft_optimizer_at(const struct weft_train *train, int64_t 
     return out;
 }
 
-static void update_in_f32(const struct weft_kernels *kernels,
-                          const struct weft_optimizer *optimizer, float decay, int64_t n,
-                          float *parameters, const float *gradients, float *moment1, float *moment2)
-{
-    struct weft_adamw adamw = optimizer->adamw;
-    struct weft_sgd sgd = optimizer->sgd;
-    switch (optimizer->type) {
-    case WEFT_ADAMW:
-        adamw.decay = decay;
-        kernels->adamw(&adamw, n, parameters, gradients, moment1, moment2);
-        return;
-    case WEFT_SGD:
-        sgd.decay = decay;
-        kernels->sgd(&sgd, n, parameters, gradients, moment1);
-        return;
-    case WEFT_LAMB:
-    case WEFT_OPTIMIZER_COUNT:
-        return;
-    }
-}
-
 static float decay_of(const struct weft_optimizer *optimizer, bool matrix)
 {
     return matrix || !optimizer->exempt_vectors ? optimizer->decay : 0;
@@ -160,15 +139,16 @@ void weft_optimizer_update(const struct weft_optimizer *optimizer, bool matrix,
     const bool narrow = u->gradient_dtype != WEFT_F32;
     const int64_t step = narrow || u->copy ? PIECE : u->n;
     float wide[PIECE];
-    if (optimizer->type == WEFT_LAMB) {
+    if (kernels->update[optimizer->type] == NULL) {
         update_lamb(optimizer, matrix, u);
         return;
     }
     for (int64_t at = 0; at < u->n; at += step) {
         const struct weft_update part = part_of(u, at, least_of(step, u->n - at));
         if (narrow) kernels->widen(u->gradient_dtype, part.n, part.gradients, wide);
-        update_in_f32(kernels, optimizer, decay_of(optimizer, matrix), part.n, part.parameters,
-                      narrow ? wide : part.gradients, part.moment1, part.moment2);
+        kernels->update[optimizer->type](optimizer, decay_of(optimizer, matrix), part.n,
+                                         part.parameters, narrow ? wide : part.gradients,
+                                         part.moment1, part.moment2);
         if (u->copy) kernels->narrow(u->copy_dtype, part.n, part.parameters, part.copy);
     }
 }

@@ -46,12 +46,11 @@ struct weft_cuda_step {
     struct weft_adamw adamw;
     struct weft_sgd sgd;
 };
-/* Update by struct weft_update (runtime/nn/optimizer.h), with pointers to GPU memory and the CPU's
- * bits. SGD keeps momentum if there is a moment1. */
-int weft_cuda_adamw(const struct weft_cuda_step *step, float decay,
-                    const struct weft_update *update, struct CUstream_st *stream);
-int weft_cuda_sgd(const struct weft_cuda_step *step, float decay, const struct weft_update *update,
-                  struct CUstream_st *stream);
+/* Update of elements by struct weft_update (runtime/nn/optimizer.h), with pointers to GPU memory
+ * and the CPU's bits. Moments that are not kept are NULL. Fails for optimizers that agree on sums.
+ */
+int weft_cuda_update(enum weft_optimizer_type type, const struct weft_cuda_step *step, float decay,
+                     const struct weft_update *update, struct CUstream_st *stream);
 /* LAMB's parts: the moments; squares of the steps, added to bins as in weft_cuda_norm_add; the
  * rest, with *trust, or 1 if it is NULL. */
 int weft_cuda_lamb_moments(const struct weft_cuda_step *step, const struct weft_update *update,

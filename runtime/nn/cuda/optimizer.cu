@@ -2,6 +2,7 @@
 #include "runtime/nn/cuda/each.h"
 #include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/cuda/squares.h"
+#include "runtime/nn/optimizers.h"
 
 static_assert(sizeof(struct weft_cuda_step) == 64 && offsetof(struct weft_cuda_step, adamw) == 8 &&
                   sizeof(struct weft_adamw) == 40 && offsetof(struct weft_cuda_step, sgd) == 48,
@@ -50,58 +51,62 @@ template <typename T, typename C> struct update_arrays {
     }
 };
 
-template <typename T, typename C> struct adamw_op : update_arrays<T, C> {
+/* An update of elements. O has the function of one of runtime/nn/optimizers/. */
+template <typename T, typename C, typename O, int MOMENTS> struct update_op : update_arrays<T, C> {
     enum { GROUP = 4 };
     const struct weft_cuda_step *step;
     float decay;
 
     template <int N> GPU void at(int64_t i) const
     {
-        struct weft_adamw a;
+        struct weft_scalars s;
         float p[N], gradient[N], m[N], v[N];
-        if (!read_adamw(step, decay, &a)) return;
+        if (!O::read(step, decay, &s)) return;
         load<N>(this->parameters + i, p);
         load<N>(this->gradients + i, gradient);
-        load<N>(this->moment1 + i, m);
-        load<N>(this->moment2 + i, v);
+        if constexpr (MOMENTS > 0) load<N>(this->moment1 + i, m);
+        if constexpr (MOMENTS > 1) load<N>(this->moment2 + i, v);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            const float g = a.clip * gradient[j];
-            m[j] = adam_moment1(a, m[j], g);
-            v[j] = adam_moment2(a, v[j], g);
-            p[j] -= a.lr * (adam_step(a, m[j], v[j]) + a.decay * p[j]);
+            struct weft_element e = {p[j], 0, 0};
+            if constexpr (MOMENTS > 0) e.moment1 = m[j];
+            if constexpr (MOMENTS > 1) e.moment2 = v[j];
+            e = O::update(s, MOMENTS, gradient[j], e);
+            p[j] = e.parameter;
+            m[j] = e.moment1;
+            v[j] = e.moment2;
         }
-        store<N>(m, this->moment1 + i);
-        store<N>(v, this->moment2 + i);
+        if constexpr (MOMENTS > 0) store<N>(m, this->moment1 + i);
+        if constexpr (MOMENTS > 1) store<N>(v, this->moment2 + i);
         store<N>(p, this->parameters + i);
         if (this->copy != NULL) store<N>(p, this->copy + i);
     }
 };
 
-template <typename T, typename C, bool MOMENTUM> struct sgd_op : update_arrays<T, C> {
-    enum { GROUP = 4 };
-    const struct weft_cuda_step *step;
-    float decay;
+/* The scalars that a kernel reads: SGD's are in words of their own. */
+template <bool SGD>
+GPU bool read_scalars(const struct weft_cuda_step *step, float decay, struct weft_scalars *to)
+{
+    if constexpr (SGD) return read_sgd(step, decay, &to->sgd);
+    return read_adamw(step, decay, &to->adamw);
+}
 
-    template <int N> GPU void at(int64_t i) const
-    {
-        struct weft_sgd s;
-        float p[N], gradient[N], m[N];
-        if (!read_sgd(step, decay, &s)) return;
-        load<N>(this->parameters + i, p);
-        load<N>(this->gradients + i, gradient);
-        if constexpr (MOMENTUM) load<N>(this->moment1 + i, m);
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            const float g = sgd_gradient(s, p[j], gradient[j]);
-            m[j] = MOMENTUM ? s.momentum * m[j] + g : g;
-            p[j] -= s.lr * m[j];
-        }
-        if constexpr (MOMENTUM) store<N>(m, this->moment1 + i);
-        store<N>(p, this->parameters + i);
-        if (this->copy != NULL) store<N>(p, this->copy + i);
-    }
-};
+#define UPDATE(type, name, least, most)                                                            \
+    struct name##_of_elements {                                                                    \
+        enum { LEAST = least, MOST = most };                                                       \
+        GPU static bool read(const struct weft_cuda_step *step, float decay,                       \
+                             struct weft_scalars *to)                                              \
+        {                                                                                          \
+            return read_scalars<WEFT_##type == WEFT_SGD>(step, decay, to);                         \
+        }                                                                                          \
+        GPU static struct weft_element update(const struct weft_scalars &s, int moments,           \
+                                              float gradient, const struct weft_element &from)     \
+        {                                                                                          \
+            return name##_update(s, moments, gradient, from);                                      \
+        }                                                                                          \
+    };
+WEFT_ELEMENT_OPTIMIZERS(UPDATE)
+#undef UPDATE
 
 template <typename T> struct lamb_moments_op : update_arrays<T, float> {
     enum { GROUP = 4 };
@@ -198,28 +203,30 @@ template <typename F> static int with_dtypes(const struct weft_update *u, F fn)
     return with_dtype(u->gradient_dtype, [&](auto both) { return fn(both, both); });
 }
 
-int weft_cuda_adamw(const struct weft_cuda_step *step, float decay, const struct weft_update *u,
-                    struct CUstream_st *stream)
-{
-    return with_dtypes(u, [&](auto gradient, auto copy) {
-        typedef decltype(gradient) T;
-        typedef decltype(copy) C;
-        return launch_each(adamw_op<T, C>{arrays_of<T, C>(u), step, decay}, u->n, stream);
-    });
-}
-
-int weft_cuda_sgd(const struct weft_cuda_step *step, float decay, const struct weft_update *u,
-                  struct CUstream_st *stream)
+template <typename O>
+static int launch_update(const struct weft_cuda_step *step, float decay,
+                         const struct weft_update *u, struct CUstream_st *stream)
 {
     return with_dtypes(u, [&](auto gradient, auto copy) {
         typedef decltype(gradient) T;
         typedef decltype(copy) C;
         const update_arrays<T, C> arrays = arrays_of<T, C>(u);
-        if (u->moment1 == NULL) {
-            return launch_each(sgd_op<T, C, false>{arrays, step, decay}, u->n, stream);
+        if constexpr (O::LEAST == 0) {
+            if (u->moment1 == NULL)
+                return launch_each(update_op<T, C, O, 0>{arrays, step, decay}, u->n, stream);
         }
-        return launch_each(sgd_op<T, C, true>{arrays, step, decay}, u->n, stream);
+        return launch_each(update_op<T, C, O, O::MOST>{arrays, step, decay}, u->n, stream);
     });
+}
+
+int weft_cuda_update(enum weft_optimizer_type type, const struct weft_cuda_step *step, float decay,
+                     const struct weft_update *u, struct CUstream_st *stream)
+{
+#define UPDATE(row, name, least, most)                                                             \
+    if (type == WEFT_##row) return launch_update<name##_of_elements>(step, decay, u, stream);
+    WEFT_ELEMENT_OPTIMIZERS(UPDATE)
+#undef UPDATE
+    return cudaErrorInvalidValue;
 }
 
 int weft_cuda_lamb_moments(const struct weft_cuda_step *step, const struct weft_update *u,

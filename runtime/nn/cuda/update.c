@@ -62,18 +62,7 @@ static enum weft_status issue_update(struct weft_stream *stream, struct CUstream
         i = weft_nn_cuda_join(a->unit->renew, a->unit->n_renew, i, a->rule->exempt_vectors, &piece);
         const struct weft_update what = update_of(a->unit, &piece);
         const float decay = decay_of(a->rule, &piece);
-        switch (a->rule->type) {
-        case WEFT_ADAMW:
-            code = weft_cuda_adamw(a->step, decay, &what, on);
-            break;
-        case WEFT_SGD:
-            code = weft_cuda_sgd(a->step, decay, &what, on);
-            break;
-        case WEFT_LAMB:
-        case WEFT_OPTIMIZER_COUNT:
-            return weft_fail(err, WEFT_E_INTERNAL, "an update of one part: optimizer %d has none",
-                             (int)a->rule->type);
-        }
+        code = weft_cuda_update(a->rule->type, a->step, decay, &what, on);
     }
     return weft_nn_cuda_status(a->cuda, code, "an update", err);
 }

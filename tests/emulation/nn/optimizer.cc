@@ -96,7 +96,8 @@ static void adamw_is_the_cpus(void)
     for_states([](struct state *s) {
         const struct weft_update on_gpu = s->on_gpu(), on_cpu = s->on_cpu();
         s->optimizer.type = WEFT_ADAMW;
-        emu_expect(weft_cuda_adamw(s->step.data, 0.1f, &on_gpu, NULL) == 0, "launched");
+        emu_expect(weft_cuda_update(WEFT_ADAMW, s->step.data, 0.1f, &on_gpu, NULL) == 0,
+                   "launched");
         weft_optimizer_update(&s->optimizer, true, &on_cpu);
         s->expect_same("adamw");
     });
@@ -109,9 +110,21 @@ static void sgd_is_the_cpus(void)
         s->optimizer.type = WEFT_SGD;
         if (s->parameters.n % 2 == 0) on_gpu.moment1 = on_cpu.moment1 = NULL;
         on_gpu.moment2 = on_cpu.moment2 = NULL;
-        weft_cuda_sgd(s->step.data, 0.1f, &on_gpu, NULL);
+        weft_cuda_update(WEFT_SGD, s->step.data, 0.1f, &on_gpu, NULL);
         weft_optimizer_update(&s->optimizer, true, &on_cpu);
         s->expect_same("sgd");
+    });
+}
+
+static void lion_is_the_cpus(void)
+{
+    for_states([](struct state *s) {
+        struct weft_update on_gpu = s->on_gpu(), on_cpu = s->on_cpu();
+        s->optimizer.type = WEFT_LION;
+        on_gpu.moment2 = on_cpu.moment2 = NULL;
+        emu_expect(weft_cuda_update(WEFT_LION, s->step.data, 0.1f, &on_gpu, NULL) == 0, "launched");
+        weft_optimizer_update(&s->optimizer, true, &on_cpu);
+        s->expect_same("lion");
     });
 }
 
@@ -156,8 +169,8 @@ static void a_step_that_stops_changes_nothing(void)
     struct state s(1003, WEFT_BF16, WEFT_BF16, false, 0, 0);
     const struct weft_update update = s.on_gpu();
     s.step[0].stop = 1;
-    weft_cuda_adamw(s.step.data, 0.1f, &update, NULL);
-    weft_cuda_sgd(s.step.data, 0.1f, &update, NULL);
+    weft_cuda_update(WEFT_ADAMW, s.step.data, 0.1f, &update, NULL);
+    weft_cuda_update(WEFT_SGD, s.step.data, 0.1f, &update, NULL);
     weft_cuda_lamb_moments(s.step.data, &update, NULL);
     weft_cuda_lamb_apply(s.step.data, 0.1f, NULL, &update, NULL);
     s.expect_same("stopped");
@@ -177,7 +190,7 @@ static void pieces_make_the_whole(void)
         part.moment1 += at;
         part.moment2 += at;
         part.n = n;
-        weft_cuda_adamw(s.step.data, 0.1f, &part, NULL);
+        weft_cuda_update(WEFT_ADAMW, s.step.data, 0.1f, &part, NULL);
     }
     weft_optimizer_update(&s.optimizer, true, &on_cpu);
     s.expect_same("pieces");
@@ -188,7 +201,8 @@ static void a_copy_of_another_dtype_is_refused(void)
     struct state s(100, WEFT_BF16, WEFT_F16, false, 0, 0);
     struct weft_update update = s.on_gpu();
     update.copy = s.copy.data;
-    emu_expect(weft_cuda_adamw(s.step.data, 0.1f, &update, NULL) != 0, "f16 beside bf16");
+    emu_expect(weft_cuda_update(WEFT_ADAMW, s.step.data, 0.1f, &update, NULL) != 0,
+               "f16 beside bf16");
     s.expect_same("refused");
 }
 
@@ -197,8 +211,8 @@ static void moves_no_byte_too_many(void)
     struct state s(4096, WEFT_F32, WEFT_BF16, true, 0, 0);
     const struct weft_update update = s.on_gpu();
     emu_watch_limit({1.001, 0, 1.05});
-    weft_cuda_adamw(s.step.data, 0.1f, &update, NULL);
-    weft_cuda_sgd(s.step.data, 0.1f, &update, NULL);
+    weft_cuda_update(WEFT_ADAMW, s.step.data, 0.1f, &update, NULL);
+    weft_cuda_update(WEFT_SGD, s.step.data, 0.1f, &update, NULL);
     emu_watch_limit({});
 }
 
@@ -207,6 +221,7 @@ int main(int argc, char **argv)
     emu_begin(argc, argv);
     emu_case("adamw: the CPU's bits", adamw_is_the_cpus);
     emu_case("sgd: the CPU's bits", sgd_is_the_cpus);
+    emu_case("lion: the CPU's bits", lion_is_the_cpus);
     emu_case("lamb: the CPU's bits", lamb_is_the_cpus);
     emu_case("lamb without trust", lamb_without_trust_is_adamw);
     emu_case("a step that stops changes nothing", a_step_that_stops_changes_nothing);

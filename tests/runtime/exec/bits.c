@@ -162,6 +162,7 @@ RANKS_TEST(bits)
                  "train.optimizer={\"type\":\"sgd\",\"momentum\":0,\"lr\":0.01}", shared);
     /* Lengths of whole tensors: exempt ones, frozen, tied, with masters and without clipping. */
     check_config("configs/runs/gpt-odd.json", "train.optimizer.type=lamb", shared);
+    check_config("configs/runs/gpt-odd.json", "train.optimizer.type=lion", shared);
     check_config("configs/runs/gpt-frozen.json", "train.optimizer.type=lamb", shared);
     check_config("configs/runs/gpt-tiny.json",
                  "train.optimizer={\"type\":\"lamb\",\"exempt_vectors\":false}", shared);

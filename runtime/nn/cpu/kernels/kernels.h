@@ -147,16 +147,16 @@ struct weft_kernels {
     /* Numbers first, first + 1, ... of a law. */
     void (*normal)(const struct weft_normal *law, int64_t first, int64_t n, float *x);
 
-    void (*adamw)(const struct weft_adamw *adamw, int64_t n, float *parameters,
-                  const float *gradients, float *moment1, float *moment2);
-    /* Its parts for LAMB: the moments, and the resulting steps without the rate. */
+    /* An update of elements, with the tensor's decay; moments that are not kept are NULL. NULL for
+     * optimizers that agree on sums. */
+    void (*update[WEFT_OPTIMIZER_COUNT])(const struct weft_optimizer *optimizer, float decay,
+                                         int64_t n, float *parameters, const float *gradients,
+                                         float *moment1, float *moment2);
+    /* AdamW's parts for LAMB: the moments, and the resulting steps without the rate. */
     void (*adam_moments)(const struct weft_adamw *adamw, int64_t n, const float *gradients,
                          float *moment1, float *moment2);
     void (*adam_steps)(const struct weft_adamw *adamw, int64_t n, const float *parameters,
                        const float *moment1, const float *moment2, float *steps);
-    /* momentum NULL: none is kept, and the setting is ignored. */
-    void (*sgd)(const struct weft_sgd *sgd, int64_t n, float *parameters, const float *gradients,
-                float *momentum);
 
     /* Adds the squares of at most WEFT_SQUARES_MOST numbers, finite or not. */
     void (*add_squares)(int64_t n, const float *x, struct weft_squares *squares);

@@ -4,6 +4,7 @@
 
 #include "runtime/nn/cpu/kernels/levels.h"
 #include "runtime/nn/cpu/kernels/parts.h"
+#include "runtime/nn/optimizers.h"
 #ifdef __AVX512F__
 #include "runtime/nn/cpu/kernels/transpose.h"
 #endif
@@ -58,21 +59,32 @@ static void draw_normal(const struct weft_normal *law, int64_t first, int64_t n,
     }
 }
 
-static void adamw_update(const struct weft_adamw *adamw, int64_t n, float *restrict parameters,
-                         const float *restrict gradients, float *restrict moment1,
-                         float *restrict moment2)
-{
-    const struct weft_adamw a = *adamw;
-    for (int64_t i = 0; i < n; i++) {
-        const float g = a.clip * gradients[i];
-        const float m = adam_moment1(a, moment1[i], g);
-        const float v = adam_moment2(a, moment2[i], g);
-        const float step = adam_step(a, m, v);
-        moment1[i] = m;
-        moment2[i] = v;
-        parameters[i] -= a.lr * (step + a.decay * parameters[i]);
+/* A loop for each number of moments that the optimizer may have. */
+#define UPDATE(type, name, least, most)                                                            \
+    static void update_by_##name(const struct weft_optimizer *optimizer, float decay, int64_t n,   \
+                                 float *restrict p, const float *restrict g, float *restrict m,    \
+                                 float *restrict v)                                                \
+    {                                                                                              \
+        struct weft_scalars s = {optimizer->adamw, optimizer->sgd};                                \
+        s.adamw.decay = s.sgd.decay = decay;                                                       \
+        for (int64_t i = 0; most == 2 && i < n; i++) {                                             \
+            const struct weft_element from = {p[i], m[i], v[i]};                                   \
+            const struct weft_element to = name##_update(s, 2, g[i], from);                        \
+            p[i] = to.parameter;                                                                   \
+            m[i] = to.moment1;                                                                     \
+            v[i] = to.moment2;                                                                     \
+        }                                                                                          \
+        for (int64_t i = 0; most == 1 && m != NULL && i < n; i++) {                                \
+            const struct weft_element to =                                                         \
+                name##_update(s, 1, g[i], (struct weft_element){p[i], m[i], 0});                   \
+            p[i] = to.parameter;                                                                   \
+            m[i] = to.moment1;                                                                     \
+        }                                                                                          \
+        for (int64_t i = 0; least == 0 && m == NULL && i < n; i++)                                 \
+            p[i] = name##_update(s, 0, g[i], (struct weft_element){p[i], 0, 0}).parameter;         \
     }
-}
+WEFT_ELEMENT_OPTIMIZERS(UPDATE)
+#undef UPDATE
 
 static void adam_moments(const struct weft_adamw *adamw, int64_t n, const float *restrict gradients,
                          float *restrict moment1, float *restrict moment2)
@@ -93,24 +105,6 @@ static void adam_steps(const struct weft_adamw *adamw, int64_t n, const float *r
     for (int64_t i = 0; i < n; i++) {
         const float step = adam_step(a, moment1[i], moment2[i]);
         steps[i] = step + a.decay * parameters[i];
-    }
-}
-
-static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict parameters,
-                       const float *restrict gradients, float *restrict momentum)
-{
-    const struct weft_sgd s = *sgd;
-    if (!momentum) {
-        for (int64_t i = 0; i < n; i++) {
-            parameters[i] -= s.lr * sgd_gradient(s, parameters[i], gradients[i]);
-        }
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const float g = sgd_gradient(s, parameters[i], gradients[i]);
-        const float m = s.momentum * momentum[i] + g;
-        momentum[i] = m;
-        parameters[i] -= s.lr * m;
     }
 }
 
@@ -190,10 +184,11 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .widen = widen_elements,
     .narrow = narrow_elements,
     .normal = draw_normal,
-    .adamw = adamw_update,
+#define UPDATE(type, name, least, most) [WEFT_##type] = update_by_##name,
+    .update = {WEFT_ELEMENT_OPTIMIZERS(UPDATE)},
+#undef UPDATE
     .adam_moments = adam_moments,
     .adam_steps = adam_steps,
-    .sgd = sgd_update,
     .add_squares = add_squares,
     .turn = turn_rows,
 #ifdef WEFT_KERNELS_ATTEND

@@ -33,6 +33,20 @@ static void fill(void)
     }
 }
 
+static void run_adamw(const struct weft_kernels *level, const struct weft_adamw *adamw, int64_t n,
+                      float *parameters, const float *gradients, float *moment1, float *moment2)
+{
+    const struct weft_optimizer optimizer = {.adamw = *adamw};
+    level->update[WEFT_ADAMW](&optimizer, adamw->decay, n, parameters, gradients, moment1, moment2);
+}
+
+static void run_sgd(const struct weft_kernels *level, const struct weft_sgd *sgd, int64_t n,
+                    float *parameters, const float *gradients, float *momentum)
+{
+    const struct weft_optimizer optimizer = {.sgd = *sgd};
+    level->update[WEFT_SGD](&optimizer, sgd->decay, n, parameters, gradients, momentum, NULL);
+}
+
 Test(optimizer, corrections_are_rounded_once_from_double)
 {
     struct weft_adamw adamw = settings(1);
@@ -50,8 +64,8 @@ Test(optimizer, is_the_formula)
     fill();
     whole = start;
     const struct weft_adamw adamw = settings(7);
-    weft_kernels_best()->adamw(&adamw, OPTIMIZER_N, whole.parameters, whole.gradients,
-                               whole.moment1, whole.moment2);
+    run_adamw(weft_kernels_best(), &adamw, OPTIMIZER_N, whole.parameters, whole.gradients,
+              whole.moment1, whole.moment2);
     for (int i = 0; i < OPTIMIZER_N; i++) {
         const double g = 0.37 * (double)start.gradients[i];
         const double m = 0.9 * (double)start.moment1[i] + 0.1 * g;
@@ -73,7 +87,7 @@ Test(optimizer, first_step_has_the_size_of_the_learning_rate)
     adamw.clip = 1;
     float p[2] = {1, 1}, m[2] = {0}, v[2] = {0};
     const float g[2] = {1e-3f, -50};
-    weft_kernels_best()->adamw(&adamw, 2, p, g, m, v);
+    run_adamw(weft_kernels_best(), &adamw, 2, p, g, m, v);
     cr_assert(fabsf(p[0] - 0.999f) < 1e-6f);
     cr_assert(fabsf(p[1] - 1.001f) < 1e-6f);
 }
@@ -85,16 +99,16 @@ Test(optimizer, bits_do_not_depend_on_slices_nor_on_the_level)
     const struct weft_kernels *level;
     fill();
     whole = start;
-    weft_kernels_best()->adamw(&adamw, OPTIMIZER_N, whole.parameters, whole.gradients,
-                               whole.moment1, whole.moment2);
+    run_adamw(weft_kernels_best(), &adamw, OPTIMIZER_N, whole.parameters, whole.gradients,
+              whole.moment1, whole.moment2);
     for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
         for (int s = 0; s < 5; s++) {
             const int64_t size = (OPTIMIZER_N + slices[s] - 1) / slices[s];
             cut = start;
             for (int64_t at = 0; at < OPTIMIZER_N; at += size) {
-                level->adamw(&adamw, at + size > OPTIMIZER_N ? OPTIMIZER_N - at : size,
-                             cut.parameters + at, cut.gradients + at, cut.moment1 + at,
-                             cut.moment2 + at);
+                run_adamw(level, &adamw, at + size > OPTIMIZER_N ? OPTIMIZER_N - at : size,
+                          cut.parameters + at, cut.gradients + at, cut.moment1 + at,
+                          cut.moment2 + at);
             }
             cr_assert_eq(memcmp(&cut, &whole, sizeof(cut)), 0, "%s in %d slices", level->level,
                          slices[s]);
@@ -107,8 +121,9 @@ Test(optimizer, sgd_is_the_formula_with_and_without_momentum)
     const struct weft_sgd sgd = {.lr = 0.1f, .momentum = 0.9f, .decay = 0.01f, .clip = 0.5f};
     fill();
     whole = cut = start;
-    weft_kernels_best()->sgd(&sgd, OPTIMIZER_N, whole.parameters, whole.gradients, whole.moment1);
-    weft_kernels_best()->sgd(&sgd, OPTIMIZER_N, cut.parameters, cut.gradients, NULL);
+    run_sgd(weft_kernels_best(), &sgd, OPTIMIZER_N, whole.parameters, whole.gradients,
+            whole.moment1);
+    run_sgd(weft_kernels_best(), &sgd, OPTIMIZER_N, cut.parameters, cut.gradients, NULL);
     for (int i = 0; i < OPTIMIZER_N; i++) {
         const double p = (double)start.parameters[i];
         const double g = 0.5 * (double)start.gradients[i] + 0.01 * p;
@@ -125,13 +140,43 @@ Test(optimizer, sgd_has_the_same_bits_at_every_level)
     const struct weft_kernels *level;
     fill();
     whole = start;
-    weft_kernels_best()->sgd(&sgd, OPTIMIZER_N, whole.parameters, whole.gradients, whole.moment1);
+    run_sgd(weft_kernels_best(), &sgd, OPTIMIZER_N, whole.parameters, whole.gradients,
+            whole.moment1);
     for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
         cut = start;
-        level->sgd(&sgd, 1003, cut.parameters, cut.gradients, cut.moment1);
-        level->sgd(&sgd, OPTIMIZER_N - 1003, cut.parameters + 1003, cut.gradients + 1003,
-                   cut.moment1 + 1003);
+        run_sgd(level, &sgd, 1003, cut.parameters, cut.gradients, cut.moment1);
+        run_sgd(level, &sgd, OPTIMIZER_N - 1003, cut.parameters + 1003, cut.gradients + 1003,
+                cut.moment1 + 1003);
         cr_assert_eq(memcmp(&cut, &whole, sizeof(cut)), 0, "%s", level->level);
+    }
+}
+
+/* At every level and for every cut, with both zeros and numbers without a sign. */
+Test(optimizer, lion_is_the_formula_with_the_same_bits_at_every_level)
+{
+    const struct weft_optimizer optimizer = {.adamw = settings(7)};
+    const struct weft_kernels *level;
+    fill();
+    start.gradients[5] = start.moment1[5] = 0;
+    whole = start;
+    weft_kernels_best()->update[WEFT_LION](&optimizer, 0.1f, OPTIMIZER_N, whole.parameters,
+                                           whole.gradients, whole.moment1, NULL);
+    for (int i = 0; i < OPTIMIZER_N; i++) {
+        const double g = 0.37 * (double)start.gradients[i], p = (double)start.parameters[i];
+        const double mixed = 0.9 * (double)start.moment1[i] + 0.1 * g;
+        const double sign = mixed > 0 ? 1 : mixed < 0 ? -1 : 0;
+        if (fabs(mixed) < 1e-8 && mixed != 0) continue; /* rounding decides */
+        cr_assert(fabs((double)whole.parameters[i] - (p - 1e-3 * (sign + 0.1 * p))) < 4e-7);
+        cr_assert(fabs((double)whole.moment1[i] - (0.999 * (double)start.moment1[i] + 0.001 * g)) <
+                  1e-7);
+    }
+    for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
+        cut = start;
+        for (int64_t at = 0; at < OPTIMIZER_N; at += 1003)
+            level->update[WEFT_LION](
+                &optimizer, 0.1f, at + 1003 > OPTIMIZER_N ? OPTIMIZER_N - at : 1003,
+                cut.parameters + at, cut.gradients + at, cut.moment1 + at, NULL);
+        cr_assert_eq(memcmp(&cut, &whole, sizeof cut), 0, "%s", level->level);
     }
 }
 

@@ -228,7 +228,9 @@ int main(int argc, char **argv)
     emu_case("a copy of another dtype is refused", a_copy_of_another_dtype_is_refused);
     emu_case("pieces make the whole", pieces_make_the_whole);
     emu_case("no byte too many", moves_no_byte_too_many);
-    return emu_end({"each<adamw_op<bf16, bf16> >", "each<sgd_op<f16, f16, true> >",
-                    "each<sgd_op<float, float, false> >", "each<lamb_moments_op<f16> >",
-                    "each<lamb_apply_op<bf16> >", "squares<lamb_steps>"});
+    return emu_end({"each<update_op<bf16, bf16, adamw_of_elements, 2> >",
+                    "each<update_op<f16, f16, sgd_of_elements, 1> >",
+                    "each<update_op<float, float, sgd_of_elements, 0> >",
+                    "each<lamb_moments_op<f16> >", "each<lamb_apply_op<bf16> >",
+                    "squares<lamb_steps>"});
 }

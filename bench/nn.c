@@ -350,13 +350,14 @@ __attribute__((noinline)) static void move(float *restrict p, const float *restr
     }
 }
 
-static void optimizer(void)
+static void measure_optimizer(void)
 {
     enum { TURNS = 31 };
     const int64_t n = 10 << 20;
     float *p = numbers(n, 1), *g = numbers(n, 1), *m = numbers(n, 0), *v = numbers(n, 0);
     struct weft_adamw adamw = {.lr = 1e-3f, .eps = 1e-8f, .decay = 0.1f, .clip = 1};
     weft_adamw_at(&adamw, 0.9, 0.95, 10);
+    const struct weft_optimizer optimizer = {.type = WEFT_ADAMW, .adamw = adamw};
     int64_t best[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
     double shares[TURNS];
     uint64_t bins[WEFT_NORM_WORDS] = {0};
@@ -364,7 +365,7 @@ static void optimizer(void)
         int64_t at[4] = {weft_clock_now_ns()};
         move(p, g, m, v, n);
         at[1] = weft_clock_now_ns();
-        weft_kernels_best()->adamw(&adamw, n, p, g, m, v);
+        weft_kernels_best()->update[WEFT_ADAMW](&optimizer, 0.1f, n, p, g, m, v);
         at[2] = weft_clock_now_ns();
         weft_norm_add(bins, g, n);
         at[3] = weft_clock_now_ns();
@@ -405,7 +406,7 @@ int main(int argc, char **argv)
     if (only && strcmp(only, "attention") != 0) fail("the third word may be \"attention\"");
     if (!only) training_step(nn);
     shared_attention(nn);
-    if (!only) optimizer();
+    if (!only) measure_optimizer();
     weft_nn_close(nn);
     return 0;
 }

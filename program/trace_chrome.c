@@ -287,6 +287,7 @@ static void write_step(const struct steps *steps)
     /* Launches of the step's last instant are inside. */
     whole.end_ns++;
     begin_slice(steps, name, "user_annotation", steps->program->n_lanes, whole, &event);
+    put_us(&event, "begins_us", steps->zero_ns); /* a wait for data comes before */
     end_event(&event);
 }
 

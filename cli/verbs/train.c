@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/gzip.h"
 #include "cli/job/elastic.h"
 #include "cli/job/hosts.h"
 #include "cli/job/job.h"
@@ -225,6 +226,15 @@ static enum weft_status emit_end(const struct weft_cli *cli, const struct weft_t
     return status;
 }
 
+/* The trace that a report reads: none of a folder's form, which names work as GPUs do, and none
+ * that is compressed. */
+static const char *read_again(const char *trace)
+{
+    const bool reads =
+        trace != NULL && !weft_tracing_is_folder(trace) && !weft_gzip_is_asked(trace);
+    return reads ? trace : NULL;
+}
+
 static enum weft_status train_session(const struct weft_cli *cli, struct weft_session *session,
                                       const struct weft_run_directory *run,
                                       const struct weft_elastic *elastic,
@@ -281,7 +291,7 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, &why);
     bool left = status == WEFT_OK;
     if (left && cli->report != NULL)
-        status = weft_report_write_run(directory, cli->trace, live.path, 0, &why);
+        status = weft_report_write_run(directory, read_again(cli->trace), live.path, 0, &why);
     if (left && !cli->json) {
         put_summary(session, &result, &out);
         if (!job.virtual_clock) weft_load_add(&load, &out);

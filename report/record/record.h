@@ -41,7 +41,7 @@ struct weft_record_metrics {
 /* An event of a lane. `op` is the first word of `name`, such as "backward". */
 struct weft_record_event {
     const char *op, *name; /* "backward", "h.3" */
-    int32_t lane, slot;
+    int32_t lane;
     int64_t from_ns, to_ns;
     bool exposed; /* a wait of compute for a lane */
 };

@@ -13,33 +13,41 @@ static int64_t read_us(const struct weft_json_value *event, const char *name)
     return isfinite(us) && fabs(us) < 1e12 ? (int64_t)llround(us * 1000) : 0;
 }
 
-static bool is_phase(const struct weft_json_value *event, const char *phase)
+static bool has_word(const struct weft_json_value *event, const char *name, const char *word)
 {
     const char *text = "";
-    return weft_json_string(weft_json_member(event, "ph"), &text) && strcmp(text, phase) == 0;
+    return weft_json_string(weft_json_member(event, name), &text) && strcmp(text, word) == 0;
 }
+
+/* The part of a file that a report shows: the last step of the first rank. */
+struct shown {
+    int64_t process, step, begins_ns;
+};
 
 static void take_lane(struct weft_source *record, const struct weft_json_value *event)
 {
     struct weft_record_trace *trace = record->trace;
+    const struct weft_json_value *args = weft_json_member(event, "args");
     const int64_t lane = weft_record_integer(event, "tid");
-    const char *name = "";
-    weft_json_string(weft_json_member(event, "name"), &name);
-    if (strcmp(name, "thread_name") != 0 || lane < 0 || lane >= MOST_LANES) return;
-    trace->lanes[lane] = weft_record_word(record, weft_json_member(event, "args"), "name");
+    if (!has_word(event, "name", "thread_name") || has_word(args, "name", "launches") || lane < 0 ||
+        lane >= MOST_LANES)
+        return;
+    trace->lanes[lane] = weft_record_word(record, args, "name");
     if (lane >= trace->n_lanes) trace->n_lanes = (int32_t)lane + 1;
 }
 
 /* An event with a duration: "backward h.3", "all_gather h.3 block 2", "exposed". */
-static void take_span(struct weft_source *record, const struct weft_json_value *event)
+static void take_span(struct weft_source *record, const struct shown *shown,
+                      const struct weft_json_value *event)
 {
     struct weft_record_trace *trace = record->trace;
     struct weft_record_event *out = &trace->events[trace->n_events];
     const int64_t lane = weft_record_integer(event, "tid");
-    const int64_t slot = weft_record_integer(weft_json_member(event, "args"), "slot");
     const char *name = "";
     weft_json_string(weft_json_member(event, "name"), &name);
-    if (lane < 0 || lane >= trace->n_lanes || slot < 0 || slot > INT32_MAX) return;
+    if (lane < 0 || lane >= trace->n_lanes || has_word(event, "name", "wait for data") ||
+        weft_record_integer(weft_json_member(event, "args"), "step") != shown->step)
+        return;
     const size_t word = strcspn(name, " ");
     const char *op = weft_pool_format(&record->pool, "%.*s", (int)word, name);
     const char *rest = weft_pool_string(&record->pool, name + word + (name[word] == ' '));
@@ -47,38 +55,59 @@ static void take_span(struct weft_source *record, const struct weft_json_value *
         .op = op != NULL ? op : "",
         .name = rest != NULL ? rest : "",
         .lane = (int32_t)lane,
-        .slot = (int32_t)slot,
-        .from_ns = read_us(event, "ts"),
+        .from_ns = read_us(event, "ts") - shown->begins_ns,
         .exposed = strcmp(name, "exposed") == 0,
     };
     out->to_ns = out->from_ns + read_us(event, "dur");
-    if (out->from_ns < 0 || out->to_ns < out->from_ns) return; /* a wait before the step */
+    if (out->from_ns < 0 || out->to_ns < out->from_ns) return;
     if (out->to_ns > trace->step_ns) trace->step_ns = out->to_ns;
     trace->n_events++;
 }
 
-static void take_live(struct weft_source *record, const struct weft_json_value *event)
+static void take_live(struct weft_source *record, const struct shown *shown,
+                      const struct weft_json_value *event)
 {
     struct weft_record_trace *trace = record->trace;
+    const int64_t at_ns = read_us(event, "ts") - shown->begins_ns;
     double bytes = 0, one;
+    if (at_ns < 0) return; /* of a step before */
     const struct weft_json_value *args = weft_json_member(event, "args");
     for (const struct weft_json_value *at = weft_json_first(args); at != NULL;
          at = weft_json_next(at))
         if (weft_json_number(at, &one) && one >= 0 && one < 9e15) bytes += one;
-    trace->lives[trace->n_lives++] =
-        (struct weft_record_live){read_us(event, "ts"), (int64_t)bytes};
+    trace->lives[trace->n_lives++] = (struct weft_record_live){at_ns, (int64_t)bytes};
 }
 
-/* Takes the events of one process: the first one, which is rank 0 as measured. */
+/* Processes are ranks, and after them the prediction. Each step has an event with its begin. */
+static struct shown find_shown(const struct weft_json_value *events)
+{
+    struct shown shown = {.process = INT64_MAX, .step = -1};
+    const struct weft_json_value *at;
+    for (at = weft_json_first(events); at != NULL; at = weft_json_next(at)) {
+        const int64_t process = weft_record_integer(at, "pid");
+        if (process >= 0 && process < shown.process) shown.process = process;
+    }
+    for (at = weft_json_first(events); at != NULL; at = weft_json_next(at)) {
+        const struct weft_json_value *args = weft_json_member(at, "args");
+        const int64_t step = weft_record_integer(args, "step");
+        if (weft_record_integer(at, "pid") != shown.process || step < shown.step ||
+            !has_word(at, "cat", "user_annotation"))
+            continue;
+        shown.step = step;
+        shown.begins_ns = read_us(args, "begins_us");
+    }
+    return shown;
+}
+
 static void take_events(struct weft_source *record, const struct weft_json_value *events)
 {
-    const int64_t process = weft_record_integer(weft_json_first(events), "pid");
+    const struct shown shown = find_shown(events);
     for (const struct weft_json_value *at = weft_json_first(events); at != NULL;
          at = weft_json_next(at)) {
-        if (weft_record_integer(at, "pid") != process) continue;
-        if (is_phase(at, "M")) take_lane(record, at);
-        if (is_phase(at, "X")) take_span(record, at);
-        if (is_phase(at, "C")) take_live(record, at);
+        if (weft_record_integer(at, "pid") != shown.process) continue;
+        if (has_word(at, "ph", "M")) take_lane(record, at);
+        if (has_word(at, "ph", "X")) take_span(record, &shown, at);
+        if (has_word(at, "ph", "C")) take_live(record, &shown, at);
     }
 }
 

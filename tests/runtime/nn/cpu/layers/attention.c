@@ -246,6 +246,7 @@ static void check_same_bits(struct weft_nn *nn, const char *library, const struc
         struct weft_kernels mixed = *level;
         mixed.attend = weft_kernels_best()->attend;
         mixed.attend_backward = weft_kernels_best()->attend_backward;
+        mixed.attend_saves = weft_kernels_best()->attend_saves;
         cpu->kernels = &mixed;
         cpu->threads = l + 2;
         struct grouped g = grouped_of(right->shape, right->again, right->dtype);

@@ -434,6 +434,7 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
         struct weft_kernels mixed = *level;
         mixed.attend = weft_kernels_best()->attend;
         mixed.attend_backward = weft_kernels_best()->attend_backward;
+        mixed.attend_saves = weft_kernels_best()->attend_saves;
         cpu->kernels = &mixed;
         cpu->threads = 1 + i % 2; /* of heads alone; the products were opened for one */
         struct subject moved;

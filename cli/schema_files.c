@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json/json.h"
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
 #include "library/rival.h"
 #include "plan/plan.h"
 #include "report/export/others.h"

@@ -180,23 +180,15 @@ static enum weft_status judge_plan(struct rival *rival, const struct weft_json_v
     return WEFT_OK;
 }
 
-/* True if the config leaves one period open, so that a bound of its problem is one of the config.
- */
-static bool is_settled(const struct rival *rival)
-{
-    struct weft_variant unused[WEFT_MOST_VARIANTS];
-    const struct weft_config *config = rival->session->config;
-    return weft_variants_list(config, unused) == 1 &&
-           weft_variants_list_scales(config, &rival->first, unused) == 0;
-}
-
-/* Adds the pages, and the bound that needs no search if it is one of the config. */
+/* Adds the pages and the number of open periods. If only one is open, a bound of its problem is one
+ * of the config, and the plan gets the bound that needs no search. */
 static enum weft_status finish_plan(const struct rival *rival, struct weft_error *err)
 {
     struct weft_session *session = rival->session;
     struct weft_plan *plan = session->plan;
     struct weft_outcome outcome = {.pool = &plan->pool};
-    if (is_settled(rival)) WEFT_TRY(weft_prove(plan->problem, NULL, &plan->pool, &outcome, err));
+    plan->n_open = weft_variants_count(session->config);
+    if (plan->n_open == 1) WEFT_TRY(weft_prove(plan->problem, NULL, &plan->pool, &outcome, err));
     plan->bound_ns = outcome.bound_ns;
     plan->bound_by = outcome.bound_by;
     plan->certificate = outcome.certificate;

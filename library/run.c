@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
 #include "library/run_directory.h"
 #include "runtime/checkpoint/origin.h"
 
@@ -109,7 +109,8 @@ static enum weft_status make_place(const struct weft_run_of *of,
     weft_text_add(&place->from, directory->from);
     if (place->finished) return WEFT_OK;
     WEFT_TRY(weft_run_directory_record(directory, of->session, err));
-    WEFT_TRY(weft_metrics_prepare(directory, place->metrics_path, err));
+    WEFT_TRY(weft_metrics_prepare(directory->path, directory->own ? directory->resume : NULL,
+                                  place->metrics_path, err));
     return weft_metrics_open(place->metrics_path, &place->metrics, err);
 }
 

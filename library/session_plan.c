@@ -38,20 +38,34 @@ static void drop_staged(struct staged *staged)
     weft_stages_finish(&staged->stages);
 }
 
-/* The variants beyond the listed ones: the initial plan's, and the best one's with whole copies. */
-enum { UNLISTED_VARIANTS = 2 };
-
 /* The best plan so far, and the bounds of the other periods. */
 struct best {
     struct staged staged;
     bool has_start; /* the initial plan's variant has a plan, and is not planned again */
     struct weft_variant start;
     int32_t n_others;
-    struct weft_plan_variant others[WEFT_MOST_VARIANTS + UNLISTED_VARIANTS];
+    struct weft_plan_variant others[WEFT_MOST_PLANNED];
     struct weft_ascent ascent;   /* for a period that is not searched: towards the best step */
     struct weft_outcome refused; /* of the present period, if pages refuse it */
     struct weft_pool pool;       /* owns its certificate */
 };
+
+/* Moves one bound among the others. A period that is planned twice is there once, with the larger
+ * bound. */
+static void keep_bound(struct best *best, struct weft_plan_variant *bound)
+{
+    int32_t at = 0;
+    while (at < best->n_others && !weft_plan_same_variant(best->others[at].problem, bound->problem))
+        at++;
+    struct weft_plan_variant *kept = &best->others[at];
+    const bool is_new = at == best->n_others;
+    if (is_new || bound->bound_ns > kept->bound_ns) {
+        const struct weft_plan_variant known = *kept;
+        *kept = *bound;
+        *bound = known;
+    }
+    best->n_others += is_new;
+}
 
 /* Stores the bound of the session's period, and drops its plan and stages. A period that pages
  * refuse keeps the bound that its search proved. */
@@ -59,7 +73,7 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
                                   struct weft_error *err)
 {
     if (session->draft) return WEFT_OK; /* the next period's stages replace them */
-    struct weft_plan_variant *other = &best->others[best->n_others];
+    struct weft_plan_variant bound = {0};
     const struct weft_problem *problem = session->stages.problem;
     const struct weft_plan *plan = session->plan;
     struct weft_pool pool = {0};
@@ -72,11 +86,12 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     if (status == WEFT_OK)
         status =
             weft_plan_variant_create(problem, plan ? plan->bound_ns : proven.bound_ns,
-                                     plan ? &plan->certificate : &proven.certificate, other, err);
+                                     plan ? &plan->certificate : &proven.certificate, &bound, err);
     weft_pool_finish(&pool);
     WEFT_TRY(status);
     weft_session_drop_plan(session);
-    best->n_others++;
+    keep_bound(best, &bound);
+    weft_plan_variant_finish(&bound);
     return WEFT_OK;
 }
 
@@ -112,30 +127,16 @@ static enum weft_status keep_faster(struct weft_session *session, struct best *b
     return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
 }
 
-/* Moves one bound into the plan. A period that two axes planned is there once, with the larger
- * bound. */
-static void move_bound(struct weft_plan *plan, struct weft_plan_variant *other)
-{
-    if (weft_plan_same_variant(plan->problem, other->problem)) return;
-    for (int32_t i = 0; i < plan->n_others; i++) {
-        const struct weft_plan_variant known = plan->others[i];
-        if (!weft_plan_same_variant(known.problem, other->problem)) continue;
-        if (other->bound_ns <= known.bound_ns) return;
-        plan->others[i] = *other;
-        *other = known;
-        return;
-    }
-    plan->others[plan->n_others++] = *other;
-    *other = (struct weft_plan_variant){0};
-}
-
 /* Moves the bounds of the other periods into the best plan. */
 static enum weft_status hand_over(struct best *best, struct weft_plan *plan, struct weft_error *err)
 {
     plan->others = weft_pool_array(&plan->pool, (size_t)best->n_others, sizeof *plan->others);
     if (plan->others == NULL) return weft_fail_memory(err, "a plan");
-    for (int32_t i = 0; i < best->n_others; i++)
-        move_bound(plan, &best->others[i]);
+    for (int32_t i = 0; i < best->n_others; i++) {
+        if (weft_plan_same_variant(plan->problem, best->others[i].problem)) continue;
+        plan->others[plan->n_others++] = best->others[i];
+        best->others[i] = (struct weft_plan_variant){0};
+    }
     return WEFT_OK;
 }
 

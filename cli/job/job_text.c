@@ -5,7 +5,7 @@
 #include "base/json/json.h"
 #include "base/units.h"
 #include "cli/job/job.h"
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
 #include "report/parts.h"
 #include "spec/kind.h"
 

@@ -19,9 +19,9 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "library/machine.h"
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
+#include "library/metrics/tensorboard.h"
 #include "library/session.h"
-#include "library/tensorboard.h"
 #include "runtime/checkpoint/shared.h"
 #include "runtime/launch/launch.h"
 #include "spec/config_batch.h"
@@ -370,6 +370,13 @@ static enum weft_status judge_output(const struct rank *rank, struct weft_error 
     return weft_fail(err, rank->unseen.status, "%s", rank->unseen.text);
 }
 
+/* A failed rank ends the others, so no rank begins before rank 0 has left the result. */
+static enum weft_status end_trace(struct rank *rank, struct weft_error *err)
+{
+    WEFT_TRY(weft_comm_exchange(rank->machine.comm, NULL, 0, NULL, err));
+    return weft_tracing_end(&rank->tracing, err);
+}
+
 static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 {
     struct weft_session *session = &rank->session;
@@ -433,12 +440,12 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     struct weft_text text;
     WEFT_TRY(weft_train_run(&options, &result, err));
     WEFT_TRY(judge_output(rank, err));
-    WEFT_TRY(weft_tracing_end(&rank->tracing, err));
     weft_text_init(&text);
     weft_metrics_result(&result, &text);
     enum weft_status status = leave_result(rank, &text, err);
     weft_text_finish(&text);
-    return status;
+    WEFT_TRY(status);
+    return rank->job.trace ? end_trace(rank, err) : WEFT_OK;
 }
 
 static void close_rank(struct rank *rank)

@@ -223,8 +223,9 @@ const struct weft_command weft_command_export = {
         "order, and the PyTorch release of each call. --snippet writes the same as Python that "
         "needs PyTorch alone. Exit 65 if FSDP2 cannot follow the plan; --force writes the "
         "nearest, and names each difference. A plan that was not made --for fsdp2 needs --config, "
-        "and is refused with exit 78 if FSDP2 needs more than its limit. --config of another one, with "
-        "cluster.pools, gives its memory in as_run. docs/pytorch.md applies it. megatron-fsdp and deepspeed are written from documentation and were not run. The "
+        "and is refused with exit 78 if FSDP2 needs more than its limit. --config of another one, "
+        "with cluster.pools, gives its memory in as_run. docs/pytorch.md applies it. "
+        "megatron-fsdp and deepspeed are written from documentation and were not run. The "
         "first has placements and prefetch budgets by unit, the second the best setting of "
         "DeepSpeed's rule within the plan's limit, with its distance from the plan's bound.",
     .flags = "--to --dtype --shard-size --snippet --force --config --set --model --cluster "

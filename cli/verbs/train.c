@@ -25,7 +25,7 @@
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/mappings.h"
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
 #include "report/away.h"
@@ -215,7 +215,7 @@ static enum weft_status fail_ended(const struct weft_error *why, const struct we
     return status;
 }
 
-/* Emits the end of a run, also if its report failed: that error counts then. */
+/* Emits the end of a run, also if its trace or report failed: that error counts then. */
 static enum weft_status emit_end(const struct weft_cli *cli, const struct weft_text *text,
                                  enum weft_status status, struct weft_error *err)
 {
@@ -233,6 +233,39 @@ static const char *read_again(const char *trace)
     const bool reads =
         trace != NULL && !weft_tracing_is_folder(trace) && !weft_gzip_is_asked(trace);
     return reads ? trace : NULL;
+}
+
+/* Keeps the first error of several. */
+static void keep_first(enum weft_status *status, struct weft_error *why, enum weft_status later,
+                       const struct weft_error *later_why)
+{
+    if (*status != WEFT_OK || later == WEFT_OK) return;
+    *status = later;
+    *why = *later_why;
+}
+
+/* Returns whether result.json is written, also if only the trace of an ended training failed. */
+static bool write_result(const struct weft_run_directory *run, const struct weft_text *text,
+                         struct weft_train_result *result, enum weft_status *status,
+                         struct weft_error *why)
+{
+    struct weft_error unkept = {0};
+    if (text->length == 0) return false;
+    enum weft_status kept = weft_job_read_result(text, result, &unkept);
+    if (kept == WEFT_OK) kept = weft_run_directory_write(run, "result.json", text, &unkept);
+    keep_first(status, why, kept, &unkept);
+    return kept == WEFT_OK;
+}
+
+/* Returns whether the page is written; without the trace if that failed. */
+static bool write_page(const char *run, const char *trace, const char *path,
+                       enum weft_status *status, struct weft_error *why)
+{
+    struct weft_error unwritten = {0};
+    const enum weft_status written = weft_report_write_run(
+        run, *status == WEFT_OK ? read_again(trace) : NULL, path, 0, &unwritten);
+    keep_first(status, why, written, &unwritten);
+    return written == WEFT_OK;
 }
 
 static enum weft_status train_session(const struct weft_cli *cli, struct weft_session *session,
@@ -276,28 +309,25 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     struct weft_text text, out;
     struct weft_train_result result = {0};
     struct weft_load before, load = {0};
-    WEFT_TRY(weft_metrics_prepare(run, metrics, err));
+    WEFT_TRY(weft_metrics_prepare(directory, run->own ? run->resume : NULL, metrics, err));
     snprintf(trace, sizeof trace, "%s/trace.json", directory);
     snprintf(page, sizeof page, "%s/report.html", directory);
     if (cli->report != NULL && !is_live) live.path = cli->report;
-    if (cli->report != NULL) unlink(trace); /* of another plan, perhaps */
+    if (job.trace == trace) unlink(trace); /* of another plan, perhaps */
     weft_text_init(&text);
     weft_cli_report_init(cli, cli->output, &out);
     ranks_ran = 1;
     weft_load_read(&before);
     enum weft_status status = weft_job_run(&job, &text, &why);
     weft_load_spend(&before, &load);
-    if (status == WEFT_OK) status = weft_job_read_result(&text, &result, &why);
-    if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, &why);
-    bool left = status == WEFT_OK;
-    if (left && cli->report != NULL)
-        status = weft_report_write_run(directory, read_again(cli->trace), live.path, 0, &why);
+    const bool left = write_result(run, &text, &result, &status, &why);
+    const bool has_page =
+        left && cli->report != NULL && write_page(directory, cli->trace, live.path, &status, &why);
     if (left && !cli->json) {
         put_summary(session, &result, &out);
         if (!job.virtual_clock) weft_load_add(&load, &out);
         weft_text_addf(&out, "run       %s\n", directory);
-        if (cli->report != NULL && status == WEFT_OK)
-            weft_text_addf(&out, "report    %s\n", live.path);
+        if (has_page) weft_text_addf(&out, "report    %s\n", live.path);
         status = emit_end(cli, &out, status, &why);
     } else if (left) {
         status = emit_end(cli, &text, status, &why);
@@ -604,8 +634,9 @@ const struct weft_command weft_command_train = {
         "tells which steps are lost. --clock virtual runs the same program with predicted "
         "durations, --poison fills memory that the plan says is dead. --trace FILE writes the "
         "last step of all ranks, and the prediction, as one Chrome trace; --trace DIR/ writes a "
-        "file for each rank, as Holistic Trace Analysis reads them; --trace-steps 3,10..12 traces "
-        "these steps. --tensorboard DIR writes event files. --report FILE writes the page of `weft "
+        "file for each rank, as Holistic Trace Analysis reads them. If mpirun or srun starts the "
+        "ranks, FILE has rank 0 alone, and DIR/ has all. --trace-steps 3,10..12 traces these "
+        "steps. --tensorboard DIR writes event files. --report FILE writes the page of `weft "
         "report` after the last step, with that step kept as RUN/trace.json; --report live writes "
         "RUN/report.html, every minute while the run goes on.",
     .flags = "--set --model --cluster --layers --ranks --seed --memory-limit --planner "

@@ -54,6 +54,8 @@ def keys_flags_and_verbs_that_messages_name_are_there(weft):
                 continue
             assert key in keys, (path, key)
             count[0] += 1
+        if path.startswith("report/html"):
+            continue  # names of a style sheet begin alike
         for flag in re.findall(r"(?<![\w-])(--[a-z][a-z-]*[a-z])", text):
             assert flag in flags | others, (path, flag)
             count[1] += 1

@@ -82,7 +82,7 @@ def a_plan_without_its_profile_is_told_of_one_that_is_there(weft):
 
 @case
 def bare_schema_lists_its_kinds(weft):
-    weft.expect(64, "schema", says="config, model, cluster, profile, plan, metrics, result")
+    weft.expect(64, "schema", says="config, model, cluster, profile, plan, rival, metrics, result")
 
 
 main(sys.argv[1])

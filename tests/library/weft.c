@@ -186,7 +186,11 @@ static void calls_out_of_order_are_refused(void)
     CHECK(weft_take_config(weft, "{}", NULL, NULL, -1, &error) == WEFT_E_USAGE, "%s", error.text);
     CHECK(weft_add_kind(weft, &twin, &error) == WEFT_OK, "%s", error.text);
     CHECK(weft_add_kind(weft, &twin, &error) == WEFT_E_USAGE, "%s", error.text);
+    char numbers[32];
+    snprintf(numbers, sizeof numbers, "%d.%d.%d", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR,
+             WEFT_VERSION_PATCH);
     CHECK(strcmp(weft_version(), WEFT_VERSION) == 0, "%s", weft_version());
+    CHECK(strcmp(numbers, WEFT_VERSION) == 0 && strcmp(numbers, MESON_VERSION) == 0, "%s", numbers);
     weft_close(weft);
     weft_close(NULL);
 }

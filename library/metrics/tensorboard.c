@@ -1,4 +1,4 @@
-#include "library/tensorboard.h"
+#include "library/metrics/tensorboard.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
 #include "runtime/checkpoint/manifest.h"
 
 /* Lines are only written, so their keys have no place in a struct. */

@@ -1,4 +1,4 @@
-#include "library/tensorboard.h"
+#include "library/metrics/tensorboard.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

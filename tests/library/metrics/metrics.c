@@ -1,4 +1,4 @@
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Event files of TensorBoard: records of TFRecord with scalars in protocol buffers, under the names
  * that torchtitan gives its metrics, so that one dashboard shows both. */
-#ifndef WEFT_LIBRARY_TENSORBOARD_H
-#define WEFT_LIBRARY_TENSORBOARD_H
+#ifndef WEFT_LIBRARY_METRICS_TENSORBOARD_H
+#define WEFT_LIBRARY_METRICS_TENSORBOARD_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "library/metrics.h"
+#include "library/metrics/metrics.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,13 +68,13 @@ static enum weft_status cut_metrics(const char *path, int64_t step, struct weft_
     return status;
 }
 
-enum weft_status weft_metrics_prepare(const struct weft_run_directory *run,
+enum weft_status weft_metrics_prepare(const char *run, const char *resume,
                                       char path[WEFT_METRICS_PATH_BYTES], struct weft_error *err)
 {
     struct weft_checkpoint *checkpoint = NULL;
-    snprintf(path, WEFT_METRICS_PATH_BYTES, "%s/metrics.jsonl", run->path);
-    if (!run->own) return begin_metrics(path, err);
-    WEFT_TRY(weft_checkpoint_open(run->resume, &checkpoint, err));
+    snprintf(path, WEFT_METRICS_PATH_BYTES, "%s/metrics.jsonl", run);
+    if (resume == NULL) return begin_metrics(path, err);
+    WEFT_TRY(weft_checkpoint_open(resume, &checkpoint, err));
     int64_t step = checkpoint->manifest->progress.step;
     weft_checkpoint_close(checkpoint);
     return cut_metrics(path, step, err);

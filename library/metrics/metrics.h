@@ -2,24 +2,23 @@
  * order, told apart by "kind". Every line has its time, the latest tokens per second, the rank's
  * memory, and the predicted step. Rank 0 appends to the file during the run. A resumed run repeats
  * the steps after its checkpoint, so their lines are removed first. */
-#ifndef WEFT_LIBRARY_METRICS_H
-#define WEFT_LIBRARY_METRICS_H
+#ifndef WEFT_LIBRARY_METRICS_METRICS_H
+#define WEFT_LIBRARY_METRICS_METRICS_H
 
 #include <stdint.h>
 
 #include "base/json/json_keys.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "library/run_directory.h"
 #include "runtime/train/train.h"
 
-enum { WEFT_METRICS_PATH_BYTES = WEFT_RUN_PATH_BYTES + 16 };
+enum { WEFT_METRICS_PATH_BYTES = 4096 + 16 };
 
-/* Prepares the file before a run begins. A resumed run keeps the lines up to its checkpoint, and
- * drops a torn line. A run that begins has no file yet, even if it begins with another run's
- * checkpoint. Readers see the old or the new file. `path` gets "RUN/metrics.jsonl". WEFT_E_CREATE,
+/* Prepares the file of the directory `run` before the run begins. A run that goes on from its
+ * checkpoint `resume` keeps the lines up to the checkpoint, and drops a torn line. A run that
+ * begins (NULL) has no file yet, even if it begins with another run's checkpoint. Readers see the old or the new file. `path` gets "RUN/metrics.jsonl". WEFT_E_CREATE,
  * WEFT_E_IO, WEFT_E_DATA. */
-WEFT_MUST_USE enum weft_status weft_metrics_prepare(const struct weft_run_directory *run,
+WEFT_MUST_USE enum weft_status weft_metrics_prepare(const char *run, const char *resume,
                                                     char path[WEFT_METRICS_PATH_BYTES],
                                                     struct weft_error *err);
 

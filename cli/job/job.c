@@ -275,7 +275,11 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
     if (status == WEFT_OK)
         status = weft_hosts_are_ours() ? run_on_hosts(job, fds, err) : launch_ranks(job, fds, err);
     if (job->reach) take_reach(fds[REACH], job->reach);
-    if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);
+    struct weft_error unheard = {0};
+    if (status == WEFT_OK)
+        status = take_result(fds[RESULT], result, err);
+    else if (job->trace && take_result(fds[RESULT], result, &unheard) != WEFT_OK)
+        result->length = 0;
     if (status == WEFT_OK && job->trace)
         status =
             weft_tracing_join(job->trace, fds[TRACE], (int32_t)job->config->cluster.ranks, err);

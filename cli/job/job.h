@@ -78,7 +78,8 @@ WEFT_MUST_USE enum weft_status weft_job_check_disk(const struct weft_config *con
 
 /* Runs the job's ranks and waits for them. WEFT_E_LOST names the rank that died; a rank's own error
  * keeps its status. `result` gets rank 0's text: a profile (PROFILE) or a weft_train_result
- * (TRAIN), which weft_job_read_result reads. */
+ * (TRAIN), which weft_job_read_result reads. If training ended and then its trace failed, `result`
+ * has rank 0's text too; after other failures it is empty or torn. */
 WEFT_MUST_USE enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *result,
                                             struct weft_error *err);
 

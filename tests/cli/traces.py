@@ -86,6 +86,19 @@ def a_name_with_gz_is_compressed(weft):
 
 
 @case
+def a_trace_that_fails_loses_no_result(weft):
+    config = weft.write("run.json", tiny(train__steps=2))
+    for end in (".json", ".json.gz"):
+        os.makedirs(weft.path(f"traces/rank-1{end}"))
+    for run, trace in (("file", "n" * 300 + ".json"), ("folder", "traces/")):
+        said = weft.expect(73, "train", config, "--run", run, "--trace", trace, "--report", f"{run}.html")
+        assert "loss " in said and f"report    {run}.html" in said, said
+        with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+            assert json.load(file)["steps_done"] == 2
+        assert os.path.exists(weft.path(f"{run}.html"))
+
+
+@case
 def steps_that_are_none_are_refused(weft):
     config = weft.write("run.json", tiny(train__steps=4))
     for steps, says in (("0", "at \"0\""), ("2..1", "at \"2..1\""), ("x", "at \"x\""), ("1,,2", "at \",2\""),

@@ -1,5 +1,10 @@
 #include "cli/report.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -37,6 +42,68 @@ enum weft_status weft_report_write_run(const char *run, const char *trace, const
     weft_page_finish(&page);
     weft_source_finish(&record);
     return status;
+}
+
+/* Whether two folders are one; each ends with a slash or is "", the current one. */
+static bool is_same_folder(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    char left[PATH_MAX], right[PATH_MAX];
+    struct stat one, other;
+    snprintf(left, sizeof left, "%.*s.", (int)a_length, a);
+    snprintf(right, sizeof right, "%.*s.", (int)b_length, b);
+    return stat(left, &one) == 0 && stat(right, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* Whether two paths are one file, which may be missing. Pipes and devices are never replaced. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    const bool has_one = stat(a, &one) == 0, has_other = stat(b, &other) == 0;
+    if (has_one != has_other || (has_one && !S_ISREG(one.st_mode))) return false;
+    if (has_one) return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+    const char *name_a = slash_a != NULL ? slash_a + 1 : a;
+    const char *name_b = slash_b != NULL ? slash_b + 1 : b;
+    return strcmp(name_a, name_b) == 0 &&
+           is_same_folder(a, (size_t)(name_a - a), b, (size_t)(name_b - b));
+}
+
+static enum weft_status check_output(const char *flag, const char *output, const char *input,
+                                     struct weft_error *err)
+{
+    if (output == NULL || input == NULL || strcmp(input, "-") == 0) return WEFT_OK;
+    if (!is_same_file(output, input)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE, "%s %s: this is the input %s; give another file", flag,
+                     output, input);
+}
+
+static enum weft_status check_inputs(const struct weft_cli *cli, const char *flag,
+                                     const char *output, struct weft_error *err)
+{
+    static const char *const names[] = {"metrics.jsonl", "plan.json",   "trace.json",
+                                        "config.json",   "result.json", "profile.json",
+                                        "weft-run"};
+    char path[PATH_MAX];
+    WEFT_TRY(check_output(flag, output, cli->trace, err));
+    for (int32_t i = 0; i < cli->n_operands; i++) {
+        WEFT_TRY(check_output(flag, output, cli->operands[i], err));
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            const int length = snprintf(path, sizeof path, "%s/%s", cli->operands[i], names[k]);
+            if (length < (int)sizeof path) /* no longer file can be opened */
+                WEFT_TRY(check_output(flag, output, path, err));
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_report_check_outputs(const struct weft_cli *cli, struct weft_error *err)
+{
+    if (cli->output != NULL && cli->csv != NULL && is_same_file(cli->output, cli->csv))
+        return weft_fail(err, WEFT_E_USAGE, "-o %s: --csv %s is this file too; give another file",
+                         cli->output, cli->csv);
+    WEFT_TRY(check_inputs(cli, "-o", cli->output, err));
+    return check_inputs(cli, "--csv", cli->csv, err);
 }
 
 void weft_report_look(void *live)

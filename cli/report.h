@@ -3,6 +3,7 @@
 #define WEFT_CLI_REPORT_H
 
 #include "base/status.h"
+#include "cli/command.h"
 #include "report/html/page.h"
 
 /* "weft 0.1.0". */
@@ -18,6 +19,11 @@ WEFT_MUST_USE enum weft_status weft_report_write(const struct weft_page *page, c
 WEFT_MUST_USE enum weft_status weft_report_write_run(const char *run, const char *trace,
                                                      const char *path, int32_t reload_s,
                                                      struct weft_error *err);
+
+/* Checks that -o and --csv are two files, and neither --trace, an operand nor a file of an
+ * operand's folder that is read: writing would destroy it. WEFT_E_USAGE names both files. */
+WEFT_MUST_USE enum weft_status weft_report_check_outputs(const struct weft_cli *cli,
+                                                         struct weft_error *err);
 
 /* The page of a run that goes on, written again every minute. */
 struct weft_report_live {

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/report.h"
 #include "library/recorded.h"
 #include "report/page/report.h"
 
@@ -238,6 +239,7 @@ static enum weft_status run_compare(const struct weft_cli *cli, struct weft_erro
     struct comparison comparison = {.page = {.title = NULL}};
     enum weft_status status = WEFT_OK;
     int32_t n = 0;
+    WEFT_TRY(weft_report_check_outputs(cli, err));
     for (; n < BOTH && status == WEFT_OK; n++) {
         status = weft_source_read(cli->operands[n], NULL, &comparison.runs[n], err);
         if (status == WEFT_OK && comparison.runs[n].kind != WEFT_SOURCE_RUN)
@@ -272,8 +274,7 @@ const struct weft_command weft_command_compare = {
         "Compares two runs by their files: loss, norm, learning rate and all recorded hashes of\n"
         "the steps that both have, and names the first step with other bits. Then it lists the\n"
         "settings that differ, and the kinds, units and layers with other times in the last step\n"
-        "of both, if both have a RUN/trace.json (weft train --report, or --trace "
-        "RUN/trace.json).\n"
+        "of both, if both have a RUN/trace.json (weft train --report keeps it).\n"
         "--json prints all rows, and --csv FILE writes them.",
     .flags = "--csv",
     .least_operands = 2,

@@ -1,5 +1,4 @@
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/json/json.h"
@@ -9,16 +8,6 @@
 #include "cli/terminal.h"
 #include "report/html/page.h"
 #include "report/page/report.h"
-
-/* The output may not be an input: it would replace the data that it shows. */
-static enum weft_status check_output(const char *output, const char *input, struct weft_error *err)
-{
-    struct stat a, b;
-    if (output == NULL || stat(output, &a) != 0 || stat(input, &b) != 0) return WEFT_OK;
-    if (a.st_dev != b.st_dev || a.st_ino != b.st_ino) return WEFT_OK;
-    return weft_fail(err, WEFT_E_USAGE, "-o %s: this is the input %s; give another file", output,
-                     input);
-}
 
 static enum weft_status check_inputs(const struct weft_cli *cli, struct weft_error *err)
 {
@@ -31,11 +20,7 @@ static enum weft_status check_inputs(const struct weft_cli *cli, struct weft_err
                          "--trace %s: goes with one run or plan; of several, keep each run's trace "
                          "as RUN/trace.json",
                          cli->trace);
-    for (int32_t i = 0; i < cli->n_operands; i++) {
-        WEFT_TRY(check_output(cli->output, cli->operands[i], err));
-        WEFT_TRY(check_output(cli->csv, cli->operands[i], err));
-    }
-    return WEFT_OK;
+    return weft_report_check_outputs(cli, err);
 }
 
 /* Writes the page to -o, its data to --csv, and prints its answer or with --json its data. */

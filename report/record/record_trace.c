@@ -1,16 +1,19 @@
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "report/record/record.h"
 
 enum { MOST_LANES = 64 };
 
-/* The format counts microseconds. */
+/* The format counts microseconds, and a host's clock those since its start. The limit of 31 years
+ * lets sums of nanoseconds fit. */
 static int64_t read_us(const struct weft_json_value *event, const char *name)
 {
     const double us = weft_record_number(event, name);
-    return isfinite(us) && fabs(us) < 1e12 ? (int64_t)llround(us * 1000) : 0;
+    return isfinite(us) && fabs(us) < 1e15 ? (int64_t)llround(us * 1000) : 0;
 }
 
 static bool has_word(const struct weft_json_value *event, const char *name, const char *word)
@@ -111,10 +114,30 @@ static void take_events(struct weft_source *record, const struct weft_json_value
     }
 }
 
+/* Names the forms that --trace writes and this reader does not read. */
+static enum weft_status check_form(const char *path, struct weft_error *err)
+{
+    struct stat about;
+    unsigned char magic[2] = {0};
+    if (strcmp(path, "-") == 0 || stat(path, &about) != 0) return WEFT_OK;
+    if (S_ISDIR(about.st_mode))
+        return weft_fail(
+            err, WEFT_E_DATA,
+            "%s: a folder, of the form --trace DIR/, cannot be read: trace to FILE.json", path);
+    FILE *file = S_ISREG(about.st_mode) ? fopen(path, "rb") : NULL;
+    if (file == NULL) return WEFT_OK; /* the reader says why */
+    const size_t n = fread(magic, 1, sizeof magic, file);
+    fclose(file);
+    if (n < sizeof magic || magic[0] != 0x1f || magic[1] != 0x8b) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: a compressed trace cannot be read: trace to FILE.json",
+                     path);
+}
+
 enum weft_status weft_record_read_trace(const char *path, struct weft_source *record,
                                         struct weft_error *err)
 {
     struct weft_json *document = NULL;
+    WEFT_TRY(check_form(path, err));
     WEFT_TRY(weft_json_read(path, &document, err));
     const struct weft_json_value *root = weft_json_root(document);
     const struct weft_json_value *events = weft_json_member(root, "traceEvents");
@@ -137,8 +160,8 @@ enum weft_status weft_record_read_trace(const char *path, struct weft_source *re
     }
     if (status == WEFT_OK && trace->n_events == 0) {
         record->trace = NULL;
-        status = weft_fail(err, WEFT_E_DATA, "%s: no trace of weft train --trace: it has no events",
-                           path);
+        status = weft_fail(err, WEFT_E_DATA,
+                           "%s: no trace of weft train --trace FILE.json: it has no events", path);
     }
     weft_json_destroy(document);
     return status;

@@ -3,6 +3,7 @@
 with other bits. Untrusted names stay text, and incomplete runs are shown as far as they go.
 """
 import csv
+import gzip
 import html.parser
 import io
 import itertools
@@ -373,6 +374,51 @@ def bad_input_is_one_error_and_no_file(weft):
     weft.expect(73, "train", "run.json", "--report", "absent/page.html", says="--report absent/page.html")
     assert not os.path.exists(weft.path("page.html"))
     assert "-o FILE" in report(weft, "run")
+
+
+@case
+def outputs_are_no_inputs(weft):
+    train(weft, "run")
+    train(weft, "other")
+    os.rename(weft.path("run/trace.json"), weft.path("tt.json"))
+    before = {name: read_page(weft, name) for name in ("tt.json", "other/metrics.jsonl", "other/plan.json")}
+    report(weft, "run", "--trace", "tt.json", "-o", "tt.json", code=64, says="-o tt.json: this is the input tt.json")
+    report(weft, "run", "--trace", "tt.json", "--csv", "./tt.json", code=64, says="--csv ./tt.json: this is the input")
+    report(weft, "run", "-o", "./k.csv", "--csv", "k.csv", code=64, says="--csv k.csv is this file too")
+    report(weft, "run", "-o", "run/trace.json", code=64, says="this is the input run/trace.json")
+    for flag in ("--csv", "-o"):
+        for name in ("other/metrics.jsonl", "other/plan.json"):
+            weft.expect(64, "compare", "run", "other/", flag, name, says="this is the input other/")
+    assert {name: read_page(weft, name) for name in before} == before
+    assert not os.path.exists(weft.path("k.csv")) and not os.path.exists(weft.path("run/trace.json"))
+    report(weft, "run", "-o", "run/page.html", "--csv", "run/page.csv")
+    report(weft, "run", "-o", "/dev/null", "--csv", "/dev/null")
+
+
+@case
+def a_trace_has_the_same_step_on_any_clock(weft):
+    train(weft, "run")
+    data = json.loads(report(weft, "run", "--json"))
+    trace = json.loads(read_page(weft, "run/trace.json"))
+    for event in trace["traceEvents"]:
+        if "ts" in event:
+            event["ts"] += 3e12
+        if "begins_us" in event.get("args", {}):
+            event["args"]["begins_us"] += 3e12
+    weft.write("run/trace.json", trace)
+    assert json.loads(report(weft, "run", "--json"))["step"] == data["step"]
+
+
+@case
+def a_trace_of_another_form_names_it(weft):
+    train(weft, "run", train__checkpoint={"at_end": True})
+    weft.write("t.json.gz", gzip.compress(read_page(weft, "run/trace.json").encode()))
+    report(weft, "run", "--trace", "t.json.gz", code=65, says="a compressed trace cannot be read: trace to FILE.json")
+    report(weft, "run", "--trace", "run", code=65, says="of the form --trace DIR/, cannot be read")
+    before = read_page(weft, "run/trace.json")
+    weft.expect(0, "train", "run.json", "--clock", "virtual", "--run", "run", "--resume", "-q", "--set", "train.steps=7",
+                "--trace", "folder/", "--report", "page.html")
+    assert read_page(weft, "run/trace.json") == before
 
 
 @case

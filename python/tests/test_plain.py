@@ -1,6 +1,7 @@
 """The package without PyTorch."""
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -235,6 +236,11 @@ class Program(unittest.TestCase):
 
 
 class Wheel(unittest.TestCase):
+    def test_the_program_s_wheel_has_the_package(self):
+        root = PACKAGE.parent
+        listed = re.findall(r"'(python/weft/[^']*)'", (root / "meson.build").read_text())
+        self.assertEqual(sorted(listed), sorted(str(path.relative_to(root)) for path in (PACKAGE / "weft").glob("*.py")))
+
     def test_it_has_the_package_and_leaves_nothing(self):
         try:
             from setuptools import build_meta  # noqa: F401

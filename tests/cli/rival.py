@@ -10,6 +10,8 @@ from configs import tiny
 from tap import case, main, some
 
 WORK = {"plan__work_limit": "50M"}
+LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
 PLANNERS = ["greedy", "fsdp2", "ddp", "seed-ilp", "zero2", "dear", "deepcompile", "two-stage"]
 
 
@@ -28,12 +30,10 @@ def plan_of(weft, config, *flags):
 @case
 def copies_of_plans_are_judged_as_the_plans(weft):
     """Open periods, offloaded state and random placements are judged alike too."""
-    host = {"memory_limit": "1GiB", "down": {"alpha": "10us", "bandwidth": "1GB/s"},
-            "up": {"alpha": "10us", "bandwidth": "1GB/s"}, "update": "1GB/s"}
     shapes = [({}, planner) for planner in some(PLANNERS, 3)]
     shapes += [({"train__grad_accum": 2, "train__reduce": "auto"}, "greedy"),
                ({"plan__block_scale": "auto", "plan__blocks": 2}, "greedy"),
-               ({"cluster__host": host, "plan__offload": {"state": ["device", "host"]}}, "random")]
+               ({"cluster__host": HOST, "plan__offload": {"state": ["device", "host"]}}, "random")]
     for changes, planner in shapes:
         config = weft.write("run.json", tiny(**WORK, **changes))
         plan = plan_of(weft, config, "--planner", planner)
@@ -45,6 +45,19 @@ def copies_of_plans_are_judged_as_the_plans(weft):
         weft.expect(0, "verify", "plan.json", "--config", config, "-q")
         said = json.loads(weft.expect(0, "simulate", "mine.json", "--config", config, "--json"))
         assert said["step_ns"] == plan["prediction"]["step_ns"], (planner, changes)
+
+
+@case
+def a_bound_is_claimed_only_if_one_period_is_open(weft):
+    """Copies of activations are open: in blocks or whole."""
+    away = {"cluster__host": HOST, "plan__offload": {"state": ["device"], "activations": ["host"]}}
+    for changes, n_open in (({}, 1), (away, 2)):
+        config = weft.write("run.json", tiny(**WORK, **changes))
+        weft.write("mine.json", rival_of(plan_of(weft, config, "--planner", "greedy")))
+        judged = plan_of(weft, config, "--rival", "mine.json")
+        assert judged["periods_open"] == n_open, judged["periods_open"]
+        assert (judged["bound"]["bound_ns"] > 0) == (n_open == 1), judged["bound"]
+        weft.expect(0, "verify", "plan.json", "--config", config, "-q")
 
 
 @case

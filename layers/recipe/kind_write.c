@@ -165,7 +165,8 @@ static void write_key(const struct weft_kind *kind, const struct weft_field *key
         if (types[i].kind == key->kind) weft_json_put_string(writer, "type", types[i].name);
     put_default(kind, key, writer);
     if (key->kind != WEFT_FIELD_BOOL) {
-        put_limit(writer, key, "least", key->least);
+        /* Only a default can be a least value below 0. The reader takes it from there. */
+        if (key->least >= 0) put_limit(writer, key, "least", key->least);
         put_limit(writer, key, "most", key->most);
     }
     if (key->text != NULL) weft_json_put_string(writer, "text", key->text);

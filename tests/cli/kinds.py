@@ -89,6 +89,15 @@ def a_printed_recipe_of_weft_computes_the_same_bits(weft):
 
 
 @case
+def a_default_below_zero_is_read_back(weft):
+    config = parallel()
+    config["model"]["kinds"][0]["keys"].append({"name": "shift", "type": "number", "default": -1.5})
+    printed = weft.expect(0, "check", weft.write("run.json", config), "--print")
+    assert weft.expect(0, "check", weft.write("printed.json", printed), "--print") == printed
+    trained(weft, config)
+
+
+@case
 def requests_that_make_no_sense_are_refused(weft):
     for arguments, says in ((["--kind", "lama_block"], "did you mean \"llama_block\"?"),
                             (["--kind", "moe_block"], "planning alone"), ([], "give a PLAN"),

@@ -21,7 +21,7 @@ extern "C" {
 
 #define WEFT_VERSION       "0.2.0"
 #define WEFT_VERSION_MAJOR 0
-#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_MINOR 2
 #define WEFT_VERSION_PATCH 0
 
 #if defined(__GNUC__)

@@ -147,7 +147,7 @@ static enum weft_status plan_between(struct weft_paged *run, struct weft_error *
         }
         weft_paged_keep_faster(run, aside);
         if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
-            return weft_fail(err, status, "%s", refusal.text);
+            return weft_fail_again(err, &refusal, "%s", refusal.text);
     }
     return WEFT_OK;
 }
@@ -215,7 +215,7 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     run->below_ns = 0;
     weft_paged_keep_faster(run, aside);
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
-    return weft_fail(err, status, "%s", refusal.text);
+    return weft_fail_again(err, &refusal, "%s", refusal.text);
 }
 
 /* Tries each setting of a foreign target's own rule, even if the budget is over: no plan may be
@@ -320,7 +320,7 @@ static enum weft_status plan_by_planner(struct weft_paged *run, const struct wef
     enum weft_status status = plan_again(run, &refusal);
     if (status == WEFT_E_INFEASIBLE && may_retreat && !is_enough(run))
         return retreat_to_leanest(run, err);
-    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    if (status != WEFT_OK) return weft_fail_again(err, &refusal, "%s", refusal.text);
     return may_retreat ? plan_between(run, err) : WEFT_OK;
 }
 
@@ -351,7 +351,7 @@ static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_erro
     run->has_other = run->plan != NULL;
     if (run->has_other && budget.work) run->first_work = budget.work->spent - begun;
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
-    return weft_fail(err, status, "%s", refusal.text);
+    return weft_fail_again(err, &refusal, "%s", refusal.text);
 }
 
 /* Plans by the run's planner, and in rows of pages if its pages exceed the limit. Keeps the fastest
@@ -368,9 +368,11 @@ static enum weft_status plan_beside_greedy(struct weft_paged *run, struct weft_e
         weft_paged_drop_aside(greedy);
     }
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
-        return weft_fail(err, status, "%s", refusal.text);
+        return weft_fail_again(err, &refusal, "%s", refusal.text);
     if (run->is_over) WEFT_TRY(weft_paged_plan_rows(run, err));
-    return run->plan ? WEFT_OK : weft_fail(err, WEFT_E_INFEASIBLE, "%s", refusal.text);
+    if (run->plan) return WEFT_OK;
+    return status == WEFT_OK ? weft_fail(err, WEFT_E_INFEASIBLE, "%s", "")
+                             : weft_fail_again(err, &refusal, "%s", refusal.text);
 }
 
 /* Does the rest after greedy's plan. If the budget is over by then, the planner itself is not
@@ -408,12 +410,14 @@ static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *e
     run->options = &own;
     struct weft_error refusal = {0};
     enum weft_status status = plan_after_greedy(run, &refusal);
+    enum weft_status started = WEFT_OK;
     if (status == WEFT_E_INFEASIBLE && !run->plan) {
-        WEFT_TRY(page_starts(run, err));
+        started = page_starts(run, err);
         if (run->plan) status = WEFT_OK;
     }
     run->options = options;
-    return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
+    WEFT_TRY(started);
+    return status == WEFT_OK ? WEFT_OK : weft_fail_again(err, &refusal, "%s", refusal.text);
 }
 
 /* A rule's plan is the fastest of its series. Without one, plans for the limit alone, which tells

@@ -65,7 +65,7 @@ static enum weft_status plan_in_rows(struct weft_paged *run, int64_t page_bytes,
     weft_problem_destroy(problem);
     weft_paged_keep_faster(run, aside);
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
-    return weft_fail(err, status, "%s", refusal.text);
+    return weft_fail_again(err, &refusal, "%s", refusal.text);
 }
 
 enum weft_status weft_paged_plan_rows(struct weft_paged *run, struct weft_error *err)

@@ -122,7 +122,7 @@ static enum weft_status decide_at(struct series *series, int64_t rows_bytes,
         weft_planner_decide(run->planner, &rows, &options, &run->candidate, &none, &refusal);
     *decision = (struct decision){.rows_bytes = rows_bytes, .applies = status != WEFT_E_DATA};
     if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK;
-    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    if (status != WEFT_OK) return weft_fail_again(err, &refusal, "%s", refusal.text);
     const struct weft_candidate *made = &run->candidate;
     decision->strategies = weft_hash_bytes(made->strategies, (size_t)run->table->n_decisions *
                                                                  sizeof *made->strategies);

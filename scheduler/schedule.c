@@ -222,7 +222,7 @@ static enum weft_status schedule_run(struct weft_paged *run, struct weft_error *
         return refuse_limit(run, "", err);
     enum weft_status status = weft_plan_in_pages(run, &refusal);
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
-        return weft_fail(err, status, "%s", refusal.text);
+        return weft_fail_again(err, &refusal, "%s", refusal.text);
     if (!weft_paged_fits(run)) WEFT_TRY(probe_own_limit(run, err));
     if (!weft_paged_fits(run)) return refuse_limit(run, refusal.text, err);
     return finish_plan(run, err);
@@ -286,7 +286,7 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     if (status == WEFT_E_INFEASIBLE) {
         struct weft_error failure = {0};
         const enum weft_status told = tell_refused(&run, &failure);
-        if (told != WEFT_OK) status = weft_fail(err, told, "%s", failure.text);
+        if (told != WEFT_OK) status = weft_fail_again(err, &failure, "%s", failure.text);
     }
     finish_run(&run);
     return status;

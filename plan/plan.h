@@ -47,7 +47,7 @@ struct weft_plan {
      * computed, or no higher. */
     int64_t paged_bound_ns;
     struct weft_certificate paged_certificate; /* of paged_bound_ns (problem/pages.h) */
-    /* The other planned periods, fewer than WEFT_MOST_VARIANTS. This plan's period has the fastest
+    /* The other planned periods, fewer than WEFT_MOST_PLANNED. This plan's period has the fastest
      * plan found. */
     int32_t n_others;
     struct weft_plan_variant *others;

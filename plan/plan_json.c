@@ -291,9 +291,9 @@ static enum weft_status read_others(struct reader *reader, const struct weft_jso
     WEFT_TRY(weft_json_need(root, reader->source, "other_periods", WEFT_JSON_ARRAY, &array,
                             reader->err));
     size_t n = weft_json_count(array);
-    if (n >= WEFT_MOST_VARIANTS)
+    if (n >= WEFT_MOST_PLANNED)
         return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu other_periods; there are at most %d",
-                         reader->source, n, WEFT_MOST_VARIANTS - 1);
+                         reader->source, n, WEFT_MOST_PLANNED - 1);
     plan->others = weft_pool_array(&plan->pool, n, sizeof *plan->others);
     if (plan->others == NULL) return weft_fail_memory(reader->err, "plan");
     for (const struct weft_json_value *it = weft_json_first(array); it != NULL;

@@ -14,6 +14,9 @@
 enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
 /* The most variants of a config's period; each is a problem. */
 enum { WEFT_MOST_VARIANTS = 32 };
+/* The most variants that a session plans. Two may be unlisted: the initial plan's, and the best
+ * one's with whole copies. */
+enum { WEFT_MOST_PLANNED = WEFT_MOST_VARIANTS + 2 };
 
 struct weft_problem_item {
     struct weft_item item;

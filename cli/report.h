@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "report/html/page.h"
 
-/* "weft 0.1.0". */
+/* "weft 0.2.0". */
 const char *weft_report_program(void);
 
 /* Writes the page as HTML to a file, whole or not at all; "-" is stdout. WEFT_E_CREATE, WEFT_E_IO.

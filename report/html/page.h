@@ -36,7 +36,7 @@ struct weft_page {
     struct weft_pool pool;
     const char *title, *subtitle; /* untrusted, as all texts here */
     const char *answer;
-    const char *program; /* "weft 0.1.0" */
+    const char *program; /* "weft 0.2.0" */
     struct weft_tile {
         struct weft_tile *next;
         const char *label, *value, *note;

@@ -75,6 +75,6 @@ void weft_report_add_ranks(struct weft_report *report)
     }
     if (n == 0) weft_section_miss(section, "It needs a plan or a run.");
     if (has_run)
-        weft_section_say(section, "A run's files have the times of rank 0 alone, so the slowest "
-                                  "rank is not named here.");
+        weft_section_say(section, "The page shows rank 0 alone, so the slowest rank is not named "
+                                  "here.");
 }

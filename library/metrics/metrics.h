@@ -16,8 +16,8 @@ enum { WEFT_METRICS_PATH_BYTES = 4096 + 16 };
 
 /* Prepares the file of the directory `run` before the run begins. A run that goes on from its
  * checkpoint `resume` keeps the lines up to the checkpoint, and drops a torn line. A run that
- * begins (NULL) has no file yet, even if it begins with another run's checkpoint. Readers see the old or the new file. `path` gets "RUN/metrics.jsonl". WEFT_E_CREATE,
- * WEFT_E_IO, WEFT_E_DATA. */
+ * begins (NULL) has no file yet, even if it begins with another run's checkpoint. Readers see the
+ * old or the new file. `path` gets "RUN/metrics.jsonl". WEFT_E_CREATE, WEFT_E_IO, WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_metrics_prepare(const char *run, const char *resume,
                                                     char path[WEFT_METRICS_PATH_BYTES],
                                                     struct weft_error *err);

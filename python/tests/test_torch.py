@@ -30,6 +30,17 @@ def write_snippet(directory):
     return paths["wrap.py"], json.loads(program.run_program(*export))
 
 
+class Copies(unittest.TestCase):
+    def test_a_checkpoint_runs_the_copy(self):
+        from weft.checks import make_shell
+        from weft.measures import checkpoint_forward
+        model = models.make_model()
+        checkpoint_forward(model.b[0])
+        copy = make_shell(model)
+        for each in (model, copy):
+            self.assertIs(each.b[0].forward.args[0].__self__, each.b[0])
+
+
 class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -120,6 +131,13 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual((fake["differences"], fake["peaks"][0]), ([], fake["peaks"][1]))
         for key in ("losses", "parameters"):
             self.assertEqual(fake[key], self.seen["default"][key])
+
+    def test_layers_of_one_class_have_their_own_times(self):
+        """Their buffers are no floats alone, and their calls share a cache."""
+        times = {layer["name"]: layer["forward_ns"] for layer in self.seen["cached"]}
+        self.assertTrue(all(times.values()), times)
+        self.assertEqual(times["b.1"], times["b.2"])
+        self.assertGreater(times["b.3"], 3 * times["b.1"])
 
     def test_outputs_may_be_nested_and_blocks_checkpointed(self):
         plain = [{**layer, "forward_ns": 0} for layer in self.seen["layers"]]

@@ -210,6 +210,9 @@ def plan_models():
     with torch.device("meta"):
         model, meta = models.make_model(), (torch.zeros(4, 9, dtype=torch.long)[:, 1:],) * 2
     result["meta"] = measured_layers(model, meta)
+    with torch.device("meta"):
+        cached = models.make_cached()
+    result["cached"] = measured_layers(cached, meta)
     fake = weft.plan(model, meta, loss_of)
     result["fake"], seen, _ = train(fake.apply, fake.finish)
     result["fake"].update(differences=seen.compare(fake), peaks=[each.said["predicted"]["peak_bytes"] for each in (fake, plan)])

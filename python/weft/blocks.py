@@ -47,17 +47,21 @@ def describe(value):
     return repr(tree_map(lambda x: (tuple(x.shape), x.dtype, x.requires_grad) if isinstance(x, torch.Tensor) else x, value))
 
 
-def make_real(value, device):
-    """Returns a value with random numbers for its floats, ones for bools and zeros for whole numbers."""
+def make_real(value, device, ids=2):
+    """Returns a value with random numbers for its floats, ones for bools, and 0 to ids - 1 in turns for whole numbers.
+
+    Equal ids would make all gradients of an embedding add up in one row.
+    """
     import torch
     from torch.utils._pytree import tree_map
 
     def real(tensor):
         if not isinstance(tensor, torch.Tensor):
             return tensor
+        if tensor.dtype == torch.bool:
+            return torch.ones(tensor.shape, dtype=tensor.dtype, device=device)
         if not tensor.is_floating_point():
-            made = torch.ones if tensor.dtype == torch.bool else torch.zeros
-            return made(tensor.shape, dtype=tensor.dtype, device=device)
+            return (torch.arange(tensor.numel(), device=device) % ids).reshape(tensor.shape).to(tensor.dtype)
         return torch.randn(tensor.shape, dtype=tensor.dtype, device=device).requires_grad_(tensor.requires_grad)
     return tree_map(real, value)
 
@@ -105,13 +109,20 @@ def time_layers(calls, layers, loss, walk, device, repeats):
                 torch.cuda.empty_cache()
         spent[number] = [a + b for a, b in zip(spent[number], known[key])]
 
+    def make_state(tensor):
+        real = make_real(tensor.detach(), device, ids=1)
+        real = real.mul_(0.02) if real.is_floating_point() else real
+        return real.requires_grad_(tensor.requires_grad)
+
     def begin(module, inputs):
-        real = make_shell(module, make=lambda tensor: make_real(tensor, device).mul_(0.02) if not tensor.requires_grad
-                          else make_real(tensor.detach(), device).mul_(0.02).requires_grad_())
-        args, kwargs = make_real(inputs, device)
+        real = make_shell(module, make=make_state)
+        rows = [each.num_embeddings for each in module.modules() if isinstance(each, torch.nn.Embedding)]
+        args, kwargs = make_real(inputs, device, min([2, *rows]))
         return lambda: real(*args, **kwargs)
     for number, module, args, kwargs in calls:
-        kind = type(module), describe(list(module.state_dict(keep_vars=True).values())), describe((args, kwargs))
+        # Modules of one class may do other work, as their attributes say.
+        work = layers[number].forward_flops, layers[number].saved
+        kind = type(module), work, describe(list(module.state_dict(keep_vars=True).values())), describe((args, kwargs))
         add(number, kind, lambda module=module, inputs=(args, kwargs): begin(module, inputs))
     function, arguments = loss
     real = make_real(arguments, device)

@@ -1,6 +1,8 @@
 """Refusals before anything is wrapped: PyTorch has no public call that unwraps."""
 import copy
 import dataclasses
+import functools
+import types
 
 from .program import WeftError
 
@@ -86,6 +88,13 @@ def check_parameters(unit, named):
                         "and give mp_policy for other dtypes of gathers")
 
 
+def rebind(value, old, new):
+    """Returns a module's own forward, such as one with a checkpoint, as that of its copy."""
+    if isinstance(value, functools.partial):
+        return functools.partial(rebind(value.func, old, new), *(rebind(each, old, new) for each in value.args), **value.keywords)
+    return types.MethodType(value.__func__, new) if getattr(value, "__self__", None) is old else value
+
+
 def make_shell(module, known=None, make=None):
     """Copies modules and their dictionaries, with tensors on meta: wrapping the copy changes no module of the original.
 
@@ -98,6 +107,8 @@ def make_shell(module, known=None, make=None):
     shell = known[id(module)] = object.__new__(type(module))
     shell.__dict__.update({key: copy.copy(value) if isinstance(value, dict) else value
                            for key, value in module.__dict__.items()})
+    if "forward" in shell.__dict__:
+        shell.__dict__["forward"] = rebind(shell.__dict__["forward"], module, shell)
 
     def empty(tensor):
         if id(tensor) not in known:

@@ -89,6 +89,15 @@ def walk_tensors(value):
         yield from walk_tensors(vars(value))
 
 
+def drop_caches(value):
+    """Returns a value with None for caches of keys and values, as transformers has them: each call makes one longer."""
+    from torch.utils._pytree import tree_map
+
+    def is_cache(each):
+        return hasattr(each, "get_seq_length")
+    return tree_map(lambda each: None if is_cache(each) else each, value, is_leaf=is_cache)
+
+
 def has_parameters(module):
     return next(module.parameters(), None) is not None
 
@@ -161,7 +170,7 @@ class Passes:
             for number, (_, modules) in enumerate(self.found):
                 for module in modules:
                     def before(module, args, kwargs, number=number):
-                        calls.append((number, module, *self.cast((args, kwargs), "param_dtype")))
+                        calls.append((number, module, *self.cast(drop_caches((args, kwargs)), "param_dtype")))
                     stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
             self.run(lambda *_: None, backward=False)
         output, self.output = self.output, None
@@ -543,7 +552,7 @@ def checkpoint_layers(layers):
 
 def measure_again(passes, layers, fill_times):
     """Fills `again`: figures with activation checkpoints."""
-    twins = [Layer(layer.names, layer.modules) for layer in layers]
+    twins = [Layer(layer.names, layer.modules, forward_flops=layer.forward_flops) for layer in layers]
     with checkpoint_layers(layers) as found:
         measure_bytes(passes, twins)
         fill_times(passes, twins)

@@ -165,6 +165,11 @@ def run_stages(mesh):
     model = plan.apply(models.make_model(width=width), mesh=shards)
     losses = [loss_of(model(inputs), targets) for inputs, targets in (batch(0, 0), batch(0, 1))]
     told = refusal(losses[0].backward)
+    model, (inputs, targets) = plan.apply(models.make_model(width=width), mesh=shards), batch(0, 0)
+    loss = loss_of(model(inputs), targets)
+    with torch.no_grad():
+        model(inputs)
+    told += refusal(loss.backward) or []  # a forward without grad is no micro-batch
     mine = [own == default, not seen.compare(plan), plan.said["ranks"] == 2, plan.said["predicted"]["peak_bytes"], len(told) == 1
             and "earlier forward than the last one" in told[0]]
     return gather_numbers(mine)

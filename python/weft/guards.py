@@ -93,7 +93,7 @@ class Guard:
         self.within = None
         import torch
         tensors = [tensor for tensor in walk_tensors(output) if tensor.requires_grad and torch.is_grad_enabled()]
-        self.forwards += 1
+        self.forwards += bool(tensors)
         for tensor in tensors:
             tensor.register_hook(lambda _, number=self.forwards: self.begin_backward(model, number))
         if not tensors:

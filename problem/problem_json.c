@@ -161,7 +161,7 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, profile_hash, "of the profile"),
     WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem, profile_source, "measured or analytic"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "for", NULL,
-                     "runtime that runs the plan: fsdp2; left out: weft"),
+                     "runtime that runs the plan, such as fsdp2; left out: weft"),
     WEFT_KEY_COUNT(weft_problem, ranks, "that train together"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ranks_per_node", weft_problem, ranks_per_node,
                       "if units may have hsdp, or nodes step on their own"),

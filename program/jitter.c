@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/normal.h"
+#include "plan/events.h"
+#include "problem/early.h"
 
 /* The ranks that a block waits for. */
 enum jitter_group { JITTER_ALL, JITTER_NODE, JITTER_ACROSS, JITTER_OWN, JITTER_GROUPS };
@@ -18,6 +20,7 @@ struct ranks_run {
     int64_t *waited_ns;               /* by rank */
     int64_t *end_at;                  /* by placement: its place in end_ns */
     int64_t *end_ns;                  /* by placement and group */
+    int64_t *begins;                  /* by placement: plan/events.h, otherwise its launch */
     int32_t *due, *blocking;          /* by lane and slot, as in program/simulate.c; -1: none */
     int32_t next[WEFT_MOST_LANES];    /* placement at the head of the lane */
     int32_t over[WEFT_MOST_LANES];    /* last placement with a known end; -1: none */
@@ -118,7 +121,7 @@ static bool run_lane(struct ranks_run *run, int32_t lane, int32_t slot)
     for (int32_t *next = &run->next[lane]; *next < plan->n_placements; ++*next) {
         const struct weft_placement *at = &plan->placements[*next];
         if (plan->problem->items[at->item].lane != lane) continue;
-        if (at->launch > slot) break;
+        if (run->begins[*next] > slot) break;
         if (at->after >= 0 &&
             run->over[plan->problem->items[plan->placements[at->after].item].lane] < at->after)
             break;
@@ -235,8 +238,21 @@ static void index_deadlines(struct ranks_run *run)
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
         const size_t lane = weft_problem_lane_at(problem, problem->items[at->item].lane);
-        (weft_placement_blocks(at) ? run->blocking : run->due)[lane + (size_t)at->deadline] = i;
+        const bool blocks = weft_placement_blocks(at) || (weft_problem_is_early(problem) &&
+                                                          problem->items[at->item].item.acquires);
+        (blocks ? run->blocking : run->due)[lane + (size_t)at->deadline] = i;
     }
+}
+
+static void find_begins(struct ranks_run *run)
+{
+    const struct weft_plan *plan = run->plan;
+    if (weft_problem_is_early(plan->problem)) {
+        weft_events_find(plan, run->begins + plan->n_placements, run->begins);
+        return;
+    }
+    for (int32_t i = 0; i < plan->n_placements; i++)
+        run->begins[i] = plan->placements[i].launch;
 }
 
 static bool open_run(struct ranks_run *run, int64_t n_steps)
@@ -255,11 +271,14 @@ static bool open_run(struct ranks_run *run, int64_t n_steps)
     run->blocking = calloc(rows, sizeof *run->blocking);
     run->end_at = calloc((size_t)plan->n_placements + 1, sizeof *run->end_at);
     run->step_ns = calloc(steps, sizeof *run->step_ns);
-    if (!ok || !run->now_ns || !run->waited_ns || !run->lane_ns || !run->due || !run->blocking ||
-        !run->end_at || !run->step_ns)
+    run->begins =
+        calloc((size_t)plan->n_placements + weft_events_words(problem) + 1, sizeof *run->begins);
+    if (!ok || !run->begins || !run->now_ns || !run->waited_ns || !run->lane_ns || !run->due ||
+        !run->blocking || !run->end_at || !run->step_ns)
         return false;
     group_ranks(run);
     index_deadlines(run);
+    find_begins(run);
     int64_t n_ends = 0;
     for (int32_t i = 0; i < plan->n_placements; i++) {
         run->end_at[i] = n_ends;
@@ -281,6 +300,7 @@ static void close_run(struct ranks_run *run)
     free(run->end_at);
     free(run->end_ns);
     free(run->step_ns);
+    free(run->begins);
 }
 
 static int compare_ns(const void *a, const void *b)

@@ -1,6 +1,8 @@
 #include <stdlib.h>
 
+#include "plan/events.h"
 #include "plan/placement.h"
+#include "problem/early.h"
 #include "program/lifetime.h"
 #include "program/trace.h"
 
@@ -89,7 +91,8 @@ struct replay {
     /* By lane and slot: last placement that its start waits for, and last that its compute waits
      * for; -1: none. */
     int64_t *due, *blocking;
-    int32_t slot;                  /* begun last */
+    const int64_t *begins; /* by placement: plan/events.h; NULL: blocks begin at their launch */
+    int32_t slot;          /* begun last */
     int32_t next[WEFT_MOST_LANES]; /* placement at the head of the lane */
     int32_t over[WEFT_MOST_LANES]; /* last complete placement; -1: none */
     bool begun[WEFT_MOST_LANES];
@@ -128,7 +131,8 @@ static bool serve_lane(struct replay *replay, int32_t lane)
             ++*next;
             continue;
         }
-        if (!begun && (at->launch > replay->slot || !may_follow(replay, at))) break;
+        const int64_t first = replay->begins ? replay->begins[*next] : at->launch;
+        if (!begun && (first > replay->slot || !may_follow(replay, at))) break;
         if (!begun) begin_block(replay, lane, *next);
         replay->begun[lane] = weft_lanes_busy(&replay->lanes, lane);
         if (replay->begun[lane]) break;
@@ -196,8 +200,10 @@ static void index_placements(struct replay *replay)
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
         size_t lane = weft_problem_lane_at(plan->problem, plan->problem->items[at->item].lane);
-        (weft_placement_blocks(at) ? replay->blocking : replay->due)[lane + (size_t)at->deadline] =
-            i;
+        /* If the host runs ahead, launches of the slot wait for no gather. */
+        const bool blocks = weft_placement_blocks(at) ||
+                            (replay->begins && plan->problem->items[at->item].item.acquires);
+        (blocks ? replay->blocking : replay->due)[lane + (size_t)at->deadline] = i;
     }
 }
 
@@ -217,6 +223,11 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
     };
     for (int32_t lane = 0; lane < problem->n_lanes; lane++)
         replay.over[lane] = -1;
+    if (weft_problem_is_early(problem)) {
+        int64_t *begins = scratch + 2 * weft_problem_lane_at(problem, problem->n_lanes);
+        weft_events_find(plan, begins + plan->n_placements, begins);
+        replay.begins = begins;
+    }
     index_placements(&replay);
     int64_t compute_ns = 0, exposed_ns = 0, slowdown_ns = 0;
     for (int32_t s = 0; s < n_slots; s++) {
@@ -252,7 +263,9 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
 
 size_t weft_simulate_words(const struct weft_problem *problem)
 {
-    return 2 * weft_problem_lane_at(problem, problem->n_lanes);
+    const size_t words = 2 * weft_problem_lane_at(problem, problem->n_lanes);
+    if (!weft_problem_is_early(problem)) return words;
+    return words + (size_t)weft_problem_count_blocks(problem) + weft_events_words(problem);
 }
 
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "problem/early.h"
 #include "problem/pages.h"
 
 /* A walk over the tree: the known facts at a node, and the results so far. */
@@ -235,10 +236,16 @@ enum weft_status weft_certificate_check(const struct weft_certificate *certifica
                                         int64_t *proven_ns, struct weft_error *err)
 {
     bool none;
+    struct weft_problem *early = NULL;
     WEFT_TRY(check_claim(certificate, problem, bound_ns, &none, err));
-    if (!none) return check_tree(certificate, problem, bound_ns, proven_ns, err);
-    if (proven_ns != NULL) *proven_ns = 0;
-    return WEFT_OK;
+    if (none && proven_ns != NULL) *proven_ns = 0;
+    if (none) return WEFT_OK;
+    if (!weft_problem_is_early(problem))
+        return check_tree(certificate, problem, bound_ns, proven_ns, err);
+    WEFT_TRY(weft_problem_early(problem, &early, err));
+    enum weft_status status = check_tree(certificate, early, bound_ns, proven_ns, err);
+    weft_problem_destroy(early);
+    return status;
 }
 
 enum weft_status weft_certificate_check_in_pages(const struct weft_certificate *certificate,

@@ -50,7 +50,8 @@ WEFT_MUST_USE enum weft_status weft_certificate_copy(const struct weft_certifica
 
 /* WEFT_OK when the certificate proves that no plan of the problem takes less than `bound_ns`. Its
  * tree is then complete, and the least bound of its leaves, *proven_ns (may be NULL), is not below.
- * A bound of 0 needs no certificate. Otherwise WEFT_E_DATA names the part that fails.
+ * A bound of 0 needs no certificate. Otherwise WEFT_E_DATA names the part that fails. Prices and
+ * statements are of the problem's early form if it has one (problem/early.h).
  *
  * Each leaf takes time in proportion to slots times (decisions and items), and to slots times
  * decisions times whole rows. Memory is that of one box and the nodes. */

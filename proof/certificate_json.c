@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json/json_keys.h"
+#include "problem/early.h"
 #include "proof/certificate.h"
 
 enum { PLACE_BYTES = 256 };
@@ -557,12 +558,16 @@ enum weft_status weft_certificate_read(const struct weft_json_value *value, cons
         *out = read;
         return WEFT_OK;
     }
+    struct weft_problem *early = NULL;
     WEFT_TRY(weft_keys_read(&weft_certificate_keys, value, where, pool, &read, err));
-    WEFT_TRY(read_groups(&reader, value, &read));
-    WEFT_TRY(read_prices(&reader, value, &read));
-    WEFT_TRY(read_tree(&reader, value, &read));
-    *out = read;
-    return WEFT_OK;
+    if (weft_problem_is_early(problem)) WEFT_TRY(weft_problem_early(problem, &early, err));
+    if (early != NULL) reader.problem = early; /* milestones are in its windows */
+    enum weft_status status = read_groups(&reader, value, &read);
+    if (status == WEFT_OK) status = read_prices(&reader, value, &read);
+    if (status == WEFT_OK) status = read_tree(&reader, value, &read);
+    weft_problem_destroy(early);
+    if (status == WEFT_OK) *out = read;
+    return status;
 }
 
 static void *copy_array(struct weft_pool *pool, const void *from, size_t n, size_t bytes)

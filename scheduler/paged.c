@@ -195,9 +195,10 @@ static enum weft_status plan_for_series(struct weft_paged *run, struct weft_erro
 }
 
 /* Plans by a rule as if the caller had asked for it. A plan that is no faster than the present one
- * gets no pages, which saves time. */
+ * gets no pages, which saves time. `takes_equal`: one that is as fast replaces it. */
 static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_planner *rule,
-                                     const struct weft_setting *setting, struct weft_error *err)
+                                     const struct weft_setting *setting, bool takes_equal,
+                                     struct weft_error *err)
 {
     const struct weft_planner *asked = run->planner;
     const struct weft_schedule_options *options = run->options;
@@ -208,25 +209,30 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     own.may_stop = true;
     run->options = &own;
     run->planner = rule;
-    run->below_ns = aside.plan->prediction.step_ns;
+    run->below_ns = aside.plan->prediction.step_ns + takes_equal;
     enum weft_status status = plan_for_series(run, &refusal);
     run->options = options;
     run->planner = asked;
     run->below_ns = 0;
+    run->takes_equal = takes_equal;
     weft_paged_keep_faster(run, aside);
+    run->takes_equal = false;
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
     return weft_fail_again(err, &refusal, "%s", refusal.text);
 }
 
 /* Tries each setting of a foreign target's own rule, even if the budget is over: no plan may be
  * slower. ilp may not have started from the rule, and gathering alike in all micro-steps may slow
- * ilp's plan after the search. */
+ * ilp's plan after the search. If the host runs ahead, the published rule is the plan if it is as
+ * fast: a user then needs no list. */
 static enum weft_status plan_by_target_rule(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_planner *rule = weft_planner_find("fsdp2", NULL);
+    if (weft_problem_target(run->problem)->runs_ahead)
+        WEFT_TRY(plan_by_rule(run, rule, rule->settings, true, err));
     for (const struct weft_setting *setting = rule->settings; setting->name; setting++) {
         if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
-        WEFT_TRY(plan_by_rule(run, rule, setting, err));
+        WEFT_TRY(plan_by_rule(run, rule, setting, false, err));
     }
     return WEFT_OK;
 }
@@ -247,7 +253,7 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
         if (!weft_planner_is_rule_for(rule, run->problem)) continue;
         do {
             if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
-            WEFT_TRY(plan_by_rule(run, rule, setting, err));
+            WEFT_TRY(plan_by_rule(run, rule, setting, false, err));
         } while ((rule->recomputes || !weft_budget_is_over(run->budget)) && setting &&
                  (++setting)->name);
     }

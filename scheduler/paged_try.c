@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "problem/early.h"
 #include "program/predict.h"
 #include "scheduler/place/micro_steps.h"
 #include "scheduler/planners/table.h"
@@ -52,7 +53,8 @@ void weft_paged_drop_aside(struct weft_paged_aside aside)
 void weft_paged_keep_faster(struct weft_paged *run, struct weft_paged_aside aside)
 {
     bool better = weft_paged_fits(run) &&
-                  (!aside.plan || run->plan->prediction.step_ns < aside.plan->prediction.step_ns);
+                  (!aside.plan || run->plan->prediction.step_ns <
+                                      aside.plan->prediction.step_ns + run->takes_equal);
     if (better)
         weft_paged_drop_aside(aside);
     else
@@ -111,6 +113,8 @@ static enum weft_status place_plan(const struct weft_paged *run, int64_t rows_by
                                    struct weft_plan **out, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
+    /* If the host runs ahead, own gathers are early without a byte. */
+    if (weft_problem_is_early(run->problem)) rows_bytes = 0;
     WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
     const enum weft_status placed = weft_place_micro_steps(plan, err);
     if (placed != WEFT_OK) {

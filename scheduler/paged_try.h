@@ -32,6 +32,7 @@ struct weft_paged {
     int32_t n_again;        /* plans in lower rows */
     int64_t lower_bytes;    /* difference of the limit and the last lower rows */
     int64_t below_ns;       /* plans that take as long or longer get no pages; 0: all do */
+    bool takes_equal;       /* a plan replaces an equally fast one that is put aside */
     bool has_other;         /* a plan that fits is put aside, for the case that none is better */
     int64_t first_work;     /* work before that plan; 0: there was none */
     int64_t leanest_ns;     /* the step of the leanest plan if it had to be tried; otherwise 0 */

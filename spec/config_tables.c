@@ -392,8 +392,9 @@ static const struct weft_field plan_fields[] = {
     {"for", WEFT_FIELD_CHOICE, AT(weft_plan_options, target), "\"weft\"", 0, 0, weft_target_names,
      NULL,
      "runtime of the plan: weft, or fsdp2 (PyTorch's fully_shard), which restricts policies, "
-     "blocks "
-     "and slots, and holds more memory; fsdp2-default is FSDP2 with its own gathers in backward"},
+     "blocks and slots, and holds more memory; fsdp2-default is FSDP2 with its own gathers in "
+     "backward. In both the host runs ahead, as on a GPU; with -blocking launches wait for "
+     "compute, as on a CPU"},
     {"planner", WEFT_FIELD_STRING, AT(weft_plan_options, planner), "\"ilp\"", 0, 0, NULL, NULL,
      "ilp, or another of docs/planners.md; NAME:SETTING where a published rule has settings"},
     {"work_limit", WEFT_FIELD_COUNT_UNIT, AT(weft_plan_options, work_limit), "\"30G\"", 1e6, 1e15,

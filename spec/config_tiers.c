@@ -22,7 +22,13 @@ const char *const weft_home_names[] = {"device", "host", "disk", NULL};
 const char *const weft_keep_names[] = {"device", "host", "disk", "host-update"};
 static const char *const activation_homes[] = {"device", "host", NULL};
 
-const char *const weft_target_names[] = {"weft", "fsdp2", "fsdp2-default", NULL};
+const char *const weft_target_names[] = {
+    "weft", "fsdp2", "fsdp2-default", "fsdp2-blocking", "fsdp2-default-blocking", NULL};
+
+#define FSDP2_RULES                                                                                \
+    .is_foreign = true, .recomputes = true, .policies = "sdp,fsdp", .whole_layers = true,          \
+    .updates_first = true, .regathers = true, .in_order = true, .flat_buffers = true,              \
+    .drains = true
 
 const struct weft_target weft_targets[] = {
     [WEFT_FOR_WEFT] = {.name = "weft",
@@ -32,28 +38,27 @@ const struct weft_target weft_targets[] = {
                        .recomputes_parts = true},
     [WEFT_FOR_FSDP2] = {.name = "fsdp2",
                         .title = "PyTorch's FSDP2",
-                        .is_foreign = true,
-                        .recomputes = true,
-                        .policies = "sdp,fsdp",
-                        .whole_layers = true,
-                        .updates_first = true,
-                        .regathers = true,
-                        .in_order = true,
-                        .flat_buffers = true,
-                        .drains = true,
-                        .finalizes = true},
+                        FSDP2_RULES,
+                        .finalizes = true,
+                        .runs_ahead = true,
+                        .blocking = WEFT_FOR_FSDP2_BLOCKING},
     [WEFT_FOR_FSDP2_DEFAULT] = {.name = "fsdp2-default",
                                 .title = "PyTorch's FSDP2 with its own gathers",
-                                .is_foreign = true,
-                                .recomputes = true,
-                                .policies = "sdp,fsdp",
-                                .whole_layers = true,
-                                .updates_first = true,
-                                .regathers = true,
-                                .in_order = true,
-                                .flat_buffers = true,
-                                .drains = true,
-                                .gathers_all = true},
+                                FSDP2_RULES,
+                                .gathers_all = true,
+                                .runs_ahead = true,
+                                .blocking = WEFT_FOR_FSDP2_DEFAULT_BLOCKING},
+    [WEFT_FOR_FSDP2_BLOCKING] = {.name = "fsdp2-blocking",
+                                 .title = "PyTorch's FSDP2 on a host that waits",
+                                 FSDP2_RULES,
+                                 .finalizes = true,
+                                 .blocking = WEFT_FOR_FSDP2_BLOCKING},
+    [WEFT_FOR_FSDP2_DEFAULT_BLOCKING] =
+        {.name = "fsdp2-default-blocking",
+         .title = "PyTorch's FSDP2 with its own gathers, on a host that waits",
+         FSDP2_RULES,
+         .gathers_all = true,
+         .blocking = WEFT_FOR_FSDP2_DEFAULT_BLOCKING},
 };
 
 static const struct weft_field lane_fields[] = {

@@ -6,7 +6,14 @@
 
 #include <stdbool.h>
 
-enum weft_target_id { WEFT_FOR_WEFT, WEFT_FOR_FSDP2, WEFT_FOR_FSDP2_DEFAULT, WEFT_TARGET_COUNT };
+enum weft_target_id {
+    WEFT_FOR_WEFT,
+    WEFT_FOR_FSDP2,
+    WEFT_FOR_FSDP2_DEFAULT,
+    WEFT_FOR_FSDP2_BLOCKING,
+    WEFT_FOR_FSDP2_DEFAULT_BLOCKING,
+    WEFT_TARGET_COUNT
+};
 
 struct weft_target {
     const char *name;      /* plan.for: "weft", "fsdp2", ... */
@@ -28,6 +35,9 @@ struct weft_target {
     bool gathers_all;  /* every unit is gathered in backward: also one whose backward reads no
                           parameters, and the last one, right after its forward. FSDP2 does so
                           unless set_unshard_in_backward and reshard_after_forward say no */
+    bool runs_ahead;   /* the host launches before compute reaches a hook, as on a GPU, and streams
+                          wait for events alone: plan/events.h */
+    enum weft_target_id blocking; /* the same rules, and each launch waits for compute */
 };
 
 struct weft_config;

@@ -82,15 +82,31 @@ enum weft_status weft_run_as_stage(struct weft_session *session, const struct we
                      weft_config_target(session->config)->title);
 }
 
+/* The target that --as names; export has no --as, and runs a plan on its own clock. */
+static enum weft_target_id target_of(const struct weft_cli *cli, enum weft_target_id own)
+{
+    const bool blocks = cli->as && strcmp(cli->as, weft_targets[WEFT_FOR_FSDP2_BLOCKING].name) == 0;
+    const bool all = weft_targets[own].gathers_all;
+    if (!cli->as) return own;
+    if (blocks) return all ? WEFT_FOR_FSDP2_DEFAULT_BLOCKING : WEFT_FOR_FSDP2_BLOCKING;
+    return all ? WEFT_FOR_FSDP2_DEFAULT : WEFT_FOR_FSDP2;
+}
+
 enum weft_status weft_run_as_fsdp2(const struct weft_cli *cli, const struct weft_fsdp2 *fsdp2,
                                    struct weft_run_as *out, struct weft_error *err)
 {
     const struct weft_problem *planned = fsdp2->plan->problem;
     const char *source = cli->operands[0];
     struct weft_cli as = *cli;
-    char target[64];
     const bool foreign = weft_problem_target(planned)->is_foreign;
-    if (foreign && !cli->config) return weft_fsdp2_run(fsdp2, source, planned, &out->plan, err);
+    char name[64];
+    const enum weft_target_id target =
+        target_of(cli, foreign ? (enum weft_target_id)planned->target : WEFT_FOR_FSDP2);
+    if (foreign && !cli->config) {
+        out->own = *planned;
+        out->own.target = (int32_t)target;
+        return weft_fsdp2_run(fsdp2, source, &out->own, &out->plan, err);
+    }
     if (!cli->config)
         return weft_fail(err, WEFT_E_USAGE,
                          "%s: was made for %s: give its --config, so that FSDP2's memory and "
@@ -100,9 +116,8 @@ enum weft_status weft_run_as_fsdp2(const struct weft_cli *cli, const struct weft
     if (!foreign) WEFT_TRY(weft_run_as_check_config(cli, planned, err));
     if (as.n_overrides >= WEFT_CLI_OVERRIDES)
         return weft_fail(err, WEFT_E_USAGE, "--as, --to: too many --set");
-    snprintf(target, sizeof target, "plan.for=%s",
-             weft_targets[foreign ? planned->target : WEFT_FOR_FSDP2].name);
-    as.overrides[as.n_overrides++] = target;
+    snprintf(name, sizeof name, "plan.for=%s", weft_targets[target].name);
+    as.overrides[as.n_overrides++] = name;
     WEFT_TRY(weft_run_as_open(&as, planned, &out->session, err));
     WEFT_TRY(join_layers(fsdp2, out->session.config, err));
     WEFT_TRY(weft_run_as_stage(&out->session, planned, fsdp2->most_inputs - 1, err));

@@ -8,6 +8,7 @@
 
 struct weft_run_as {
     struct weft_session session; /* has the problem of the run, if it is not the plan's own */
+    struct weft_problem own;     /* a foreign plan's problem with the target of --as; borrows all */
     struct weft_plan *plan;      /* the run; borrows its problem */
 };
 

@@ -107,8 +107,11 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
         return weft_fail(err, WEFT_E_USAGE,
                          "--trace needs --config: instructions and addresses are lowered from the "
                          "plan and the config that it was made for");
-    if (cli->as && strcmp(cli->as, weft_targets[WEFT_FOR_FSDP2].name) != 0)
-        return weft_fail(err, WEFT_E_USAGE, "--as %s: no such runtime; fsdp2", cli->as);
+    if (cli->as && strcmp(cli->as, weft_targets[WEFT_FOR_FSDP2].name) != 0 &&
+        strcmp(cli->as, weft_targets[WEFT_FOR_FSDP2_BLOCKING].name) != 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--as %s: no such runtime; fsdp2, or fsdp2-blocking on a host that waits",
+                         cli->as);
     if (cli->as && cli->trace)
         return weft_fail(
             err, WEFT_E_USAGE,

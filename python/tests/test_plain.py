@@ -13,9 +13,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import clocks  # noqa: E402
 import models  # noqa: E402
 import weft  # noqa: E402
-from weft import clocks, measures, planning, program  # noqa: E402
+from weft import measures, planning, program  # noqa: E402
 
 
 
@@ -54,8 +55,8 @@ class Plain(unittest.TestCase):
 
     def test_a_loss_is_no_gain(self):
         said = models.rich_plan()
-        said["predicted"]["ahead_step_ns"] = 1200000
-        rule = {"step_ns": 2000000, "ahead_step_ns": 1100000, "peak_bytes": 1 << 24}
+        said["predicted"].update(step_ns=1200000, runs_ahead=True)
+        rule = {"step_ns": 1100000, "peak_bytes": 1 << 24}
         text = str(weft.Plan(said, rule))
         self.assertIn("1.2 ms on a GPU", text)
         self.assertIn("cost    FSDP2's own rule takes 1.1 ms at 16.0 MiB: the plan takes 9.1 % more", text)
@@ -75,61 +76,70 @@ class Plain(unittest.TestCase):
         times.gathers["c"] = 30
         self.assertEqual(clocks.find_step(said, times), 104 + 38 + 5)
 
-    def test_the_clock_without_a_host_ahead_is_the_program_s(self):
-        """So events are the planned ones, with micro-steps, lists, late reductions, ties and layers that recompute."""
+    def test_the_program_s_steps_are_those_of_the_judge(self):
+        """With micro-steps, lists, late reductions, ties and layers that recompute, on a host that runs ahead or waits."""
         found = set()
-        for seed in range(6):
+        for seed in range(8):
             choose = random.Random(seed)
             config = make_random_config(choose)
+            config["plan"]["for"] = choose.choice(("fsdp2", "fsdp2-default", "fsdp2-blocking", "fsdp2-default-blocking"))
             plan, said = program.make_plan(config, None, ("--work-limit", "20M"))
-            times = clocks.read_times(plan)
-            self.assertEqual(clocks.find_step(said, times, ahead=False), said["predicted"]["step_ns"], config)
-            self.assertLessEqual(clocks.find_step(said, times), said["predicted"]["step_ns"], config)
+            times, ahead = clocks.read_times(plan), said["predicted"]["runs_ahead"]
+            self.assertEqual(ahead, "blocking" not in config["plan"]["for"])
+            self.assertEqual(clocks.find_step(said, times, ahead), said["predicted"]["step_ns"], config)
+            self.assertLessEqual(clocks.find_step(said, times), clocks.find_step(said, times, ahead=False), config)
             found |= {word for unit in said["units"] for word in (unit["finalize"], *unit["checkpoint"])}
         self.assertGreater(len(found), 2)
 
-    def test_fsdp2_s_rule_is_the_plan_where_it_is_as_fast(self):
-        config = make_random_config(random.Random(3))
-        config["plan"]["recompute"] = "none"
+    def test_no_plan_is_slower_than_fsdp2_s_default(self):
+        """At the default's own peak. If the default's rule is as fast, the plan is that rule, without lists of its own."""
+        for seed in range(4):
+            config = make_random_config(random.Random(seed))
+            config["plan"].update(recompute="none", planner="fsdp2")
+            config["plan"]["for"] = "fsdp2-default"
+            plan, default = program.make_plan(config, None, ("--work-limit", "1M"), force=True)
+            step = clocks.find_step(clocks.make_default(default), clocks.read_times(plan))
+            self.assertEqual(default["predicted"]["step_ns"], step, config)
+            config["cluster"]["memory_limit"] = f"{default['predicted']['peak_bytes']}B"
+            config["plan"].update({"for": "fsdp2", "planner": "ilp"})
+            _, said = program.make_plan(config, None, ("--work-limit", "20M"))
+            self.assertLessEqual(said["predicted"]["step_ns"], step, config)
 
-        def limited(name, way=planning.Way()):
-            made = {**config, "plan": {**config["plan"], "planner": name or "ilp", "ahead": way.ahead, "prefetch": way.prefetch}}
-            return {**made, "cluster": {**config["cluster"], "pools": way.pools}}, None
+    def make_plans(self, seed, ahead, limit=None, reserved=False):
+        """Returns figures of a plan of a random config, and those of FSDP2's default."""
+        config = make_random_config(random.Random(seed))
+        target, default = ("fsdp2", "fsdp2-default") if ahead else ("fsdp2-blocking", "fsdp2-blocking")
+
+        def make(name, way, target, limit=None):
+            plan = {**config["plan"], "for": target, "recompute": "none", "planner": name or "ilp", "ahead": way.ahead,
+                    "prefetch": way.prefetch}
+            cluster = {**config["cluster"], "pools": way.pools, **({"memory_limit": limit} if limit else {})}
+            return {**config, "plan": plan, "cluster": cluster}, None
 
         def free(_, name, way):
-            return limited(name, way)
-        pairs = [(planning.OWN, *program.make_plan(*limited(name, planning.OWN), planning.WORK)) for name in (None, "fsdp2")]
-        steps = [clocks.find_step(said, clocks.read_times(plan)) for _, plan, said in pairs]
-        self.assertLess(steps[0], steps[1])
-        for order in (pairs, pairs[::-1]):
-            self.assertIs(clocks.find_least(order, True), pairs[0])
-        twin = (*pairs[0][:2], {**pairs[0][2], "units": pairs[0][2]["units"]})
-        self.assertIs(clocks.find_least([pairs[0], twin], True), twin)
-        said, figures = planning.make_plans(True, limited, free, None, False, False)
-        self.assertLessEqual(said["predicted"]["ahead_step_ns"], steps[0])
-        own = pairs[1]
-        self.assertEqual(figures["ahead_step_ns"], clocks.find_step(clocks.make_default(own[2]), clocks.read_times(own[1])))
-        # Pools never serve each other, so more is reserved than is held at any time.
-        for told in (said["predicted"], figures):
-            self.assertGreater(told["reserved_bytes"], told["peak_bytes"])
-        plain, figures = planning.make_plans(False, limited, free, None, False, False)
-        self.assertFalse("ahead_step_ns" in plain["predicted"] or "ahead_step_ns" in figures)
+            return make(name or "fsdp2", way, target if name else default)
+        said, rule = planning.make_plans(ahead, lambda name, way: make(name, way, target, limit), free, None, limit is not None,
+                                         reserved)
+        return said["predicted"], rule
+
+    def test_plans_tell_pools_where_the_host_runs_ahead(self):
+        """Pools never serve each other, so more is reserved than is held at any time. No plan is slower than the default."""
+        told, rule = self.make_plans(3, True)
+        self.assertTrue(told["runs_ahead"] and rule["runs_ahead"])
+        self.assertLessEqual(told["step_ns"], rule["step_ns"])
+        for figures in (told, rule):
+            self.assertGreater(figures["reserved_bytes"], figures["peak_bytes"])
+        told, rule = self.make_plans(3, False)
+        self.assertFalse(told["runs_ahead"] or "reserved_bytes" in told or "reserved_bytes" in rule)
 
     def test_a_limit_of_reserved_memory_is_kept(self):
-        """A plan that reserves at most as much as FSDP2's own gathers do. Less is refused."""
-        config = make_random_config(random.Random(5))
-        config["plan"]["recompute"] = "none"
-
-        def make(limit):
-            def limited(name, way):
-                made = {**config, "plan": {**config["plan"], "planner": name or "ilp", "ahead": way.ahead}}
-                return {**made, "cluster": {**config["cluster"], "pools": way.pools, **({"memory_limit": limit} if limit else {})}}, None
-            return planning.make_plans(True, limited, lambda _, name, way: limited(name, way), None, limit is not None, True)
-        told = make(None)[1]
-        said = make(f"{told['reserved_bytes']}B")[0]["predicted"]
-        self.assertTrue(said["peak_bytes"] < said["reserved_bytes"] <= told["reserved_bytes"], said)
+        """A plan that reserves at most as much as FSDP2's default does. Less is refused."""
+        most = self.make_plans(5, True, None, True)[1]["reserved_bytes"]
+        told, rule = self.make_plans(5, True, f"{most}B", True)
+        self.assertTrue(told["peak_bytes"] < told["reserved_bytes"] <= most, told)
+        self.assertLessEqual(told["step_ns"], rule["step_ns"])
         with self.assertRaisesRegex(weft.WeftError, "no plan fits"):
-            make("1KiB")
+            self.make_plans(5, True, "1KiB", True)
 
     def test_layers_that_share_a_tensor_have_a_span(self):
         """They are one unit, whose layers the plan lists one by one."""

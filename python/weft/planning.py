@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .checks import check_options
-from .clocks import find_least, find_step, make_default, read_times
 from .measures import Measured, measure, pad_rows
 from .plans import Plan
 from .program import WeftError, find_program, make_plan, weigh_plan
@@ -85,7 +84,7 @@ def describe_times(layer):
 
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
                 planner=None, reduce="f32", optimizer=None, micro_steps=1, cadence="step",
-                recompute="none", way=Way()):
+                recompute="none", way=Way(), target="fsdp2"):
     """Returns config and profile; None for a profile without measured times."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
@@ -126,7 +125,7 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                         "clip_norm": 1.0,
                         "optimizer": {"type": "adamw", "loop": find_loop(measured, timed, optimizer)},
                         "precision": {"compute": precision or ("f32" if timed else "bf16"), "reduce": reduce}},
-              "plan": {"for": "fsdp2", "planner": planner or "ilp", "recompute": recompute, "ahead": way.ahead,
+              "plan": {"for": target, "planner": planner or "ilp", "recompute": recompute, "ahead": way.ahead,
                        "prefetch": way.prefetch}}
     if not timed:
         return config, None
@@ -172,39 +171,36 @@ def find_plans(limited, planner, ways):
 
 
 def make_rule(free, said):
-    """Returns plan and export of FSDP2's own rule. Where units share tensors it may gather one of them outside of its way."""
+    """Returns plan and export of FSDP2's default. Where units share tensors it may gather one of them outside of its way."""
     for way in (OWN, Way()):
         try:
-            return make_plan(*free(said, "fsdp2", way), ("--work-limit", "1M"), force=True)
+            return make_plan(*free(said, None, way), ("--work-limit", "1M"), force=True)
         except WeftError:
             if way == Way():
                 raise
 
 
 def make_plans(ahead, limited, free, planner, has_limit, reserved):
-    """Returns the export of a plan within the limit, and figures of FSDP2's own rule without one.
+    """Returns the export of a plan within the limit, and figures of FSDP2's default without one.
 
-    `limited` makes the config and profile of a planner and a way, `free` those of an export and a way without a limit.
-    Where the host runs ahead, FSDP2's rule is the plan if it fits and is as fast there, because planners count the
-    launches of hooks that wait for compute.
+    `limited` makes the config and profile of a planner and a way. `free` makes those of an export, a planner and a way without
+    a limit; without a planner they are of FSDP2's default.
     """
     found, refusal = [], None
     for ways in list_ways(ahead, has_limit, reserved):
         more, error = find_plans(limited, planner, ways)
         found, refusal = found + more, refusal or error
-    if ahead and planner is None:
-        found += find_plans(limited, "fsdp2", [Way(1, pools=True) if reserved else OWN])[0]
     if not found:
         raise refusal
-    way, plan, said = find_least(found, ahead)
+    # The first of equals: it has fewer gathers ahead.
+    way, plan, said = min(found, key=lambda each: each[2]["predicted"]["step_ns"])
     told = said["predicted"]
-    # The rule has no limit to keep to, and its bound is not shown: no work is spent on one.
+    # The default has no limit to keep to, and its bound is not shown: no work is spent on one.
     own, rule = make_rule(free, said)
     if ahead:
-        rule["predicted"]["ahead_step_ns"] = find_step(make_default(rule), read_times(own))
-        rule["predicted"]["reserved_bytes"] = weigh_plan(own, *free(said, "fsdp2", Way(1, pools=True)))["peak_bytes"]
+        rule["predicted"]["reserved_bytes"] = weigh_plan(own, *free(said, None, Way(1, pools=True)))["peak_bytes"]
         told["reserved_bytes"] = told["peak_bytes"]
-        other = weigh_plan(plan, *free(said, planner, Way(way.ahead, pools=not way.pools)))
+        other = weigh_plan(plan, *free(said, planner or "ilp", Way(way.ahead, pools=not way.pools)))
         if way.pools:
             told.update(peak_bytes=other["peak_bytes"], peak_slot=other["peak_slot"])
         else:
@@ -235,7 +231,7 @@ def find_policy(policy, precision):
 
 def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
          planner=None, mp_policy=None, optimizer=None, micro_steps=1, cadence="step",
-         recompute="none", reserved_limit=None, device=None):
+         recompute="none", reserved_limit=None, device=None, host_ahead=None):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
@@ -248,6 +244,7 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     "auto" (as the planner finds best), "whole" (all that can), or names of modules with commas between them.
     `memory_limit` is of tensors. `reserved_limit`, given instead, is of the memory that PyTorch's allocator reserves for them
     on a GPU, with a pool for each stream. `device` is the device of a model on meta, for times without ranks.
+    `host_ahead` says if the host queues work ahead of the devices. Unless given, it does except on ranks of CPUs.
     """
     check_steps(micro_steps, cadence)
     if memory_limit is not None and reserved_limit is not None:
@@ -264,7 +261,8 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
         text, own = "", None
         if is_first():
             try:
-                limit, ahead = reserved_limit or memory_limit, runs_ahead(measured, cluster)
+                limit, ahead = reserved_limit or memory_limit, runs_ahead(measured, cluster) if host_ahead is None else host_ahead
+                target, default = ("fsdp2", "fsdp2-default") if ahead else ("fsdp2-blocking", "fsdp2-blocking")
                 if limit is None and cluster is not None:
                     limit = find_cluster(cluster).get("memory_limit")
                 if reserved_limit is not None and not ahead:
@@ -272,12 +270,12 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
 
                 def limited(name, way):
                     return make_config(measured, limit, ranks, cluster, precision, name, reduce, optimizer, micro_steps,
-                                       cadence, recompute, way)
+                                       cadence, recompute, way, target)
 
                 def free(said, name, way):
                     chosen = "step" if said["reduce_every"] == micro_steps else "micro_step"
-                    return make_config(measured, NO_LIMIT, ranks, cluster, precision, name, reduce, optimizer, micro_steps, chosen,
-                                       "none" if name == "fsdp2" else recompute, way)
+                    return make_config(measured, NO_LIMIT, ranks, cluster, precision, name or "fsdp2", reduce, optimizer,
+                                       micro_steps, chosen, recompute if name else "none", way, target if name else default)
                 said, rule = make_plans(ahead, limited, free, planner, limit is not None, reserved_limit is not None)
                 said["param_dtype"], said["reduce_dtype"] = (DTYPES[dtype] for dtype in (precision or "f32", reduce))
                 said["replicas"] = measured.replicas

@@ -101,20 +101,17 @@ class Plan:
                 ahead = [name for name in unit[key] if name != unit["name"]]
                 words += [f"{key} gathers {' '.join(ahead)}"] if ahead else []
             lines.append(f"  {unit['name']:<16} {', '.join(words)}")
-        ahead = "ahead_step_ns" in told
-        if ahead:
-            lines.append(f"step    {seconds(told['ahead_step_ns'])} on a GPU, where the host runs ahead of FSDP2's hooks")
-        lines.append(f"step    {seconds(told['step_ns'])} {'if hooks wait for compute' if ahead else 'predicted'}; no plan is "
-                     f"faster than {seconds(told['bound_ns'])} (gap {100 * told['gap']:.2f} %)")
+        where = "on a GPU, where the host runs ahead of hooks" if told.get("runs_ahead") else "predicted"
+        lines.append(f"step    {seconds(told['step_ns'])} {where}; no plan is faster than {seconds(told['bound_ns'])} "
+                     f"(gap {100 * told['gap']:.2f} %)")
         lines.append(f"memory  {size(told['peak_bytes'])} of tensors a rank, in {told['peak_slot']}; "
                      "the allocator, NCCL and the context come on top")
         if "reserved_bytes" in told:
             lines.append(f"        {size(told['reserved_bytes'])} reserved on a GPU, in a pool for each stream: compute, gathers, "
                          "reduced gradients")
         if self.rule is not None:
-            key = "ahead_step_ns" if ahead and "ahead_step_ns" in self.rule else "step_ns"
-            gain = 100 * (1 - told[key] / self.rule[key])
-            lines.append(f"{'gain' if gain > -0.1 else 'cost'}    FSDP2's own rule takes {seconds(self.rule[key])} at "
+            gain = 100 * (1 - told["step_ns"] / self.rule["step_ns"])
+            lines.append(f"{'gain' if gain > -0.1 else 'cost'}    FSDP2's own rule takes {seconds(self.rule['step_ns'])} at "
                          f"{size(self.rule['peak_bytes'])}: " + (f"{gain:.1f} % less" if gain >= 0.1 else
                                                                  "nothing to gain here" if gain > -0.1 else
                                                                  f"the plan takes {-gain:.1f} % more"))
@@ -124,8 +121,7 @@ class Plan:
     def list_figures(self, seen=None):
         """Returns step_ns, allocated_bytes and reserved_bytes of FSDP2's default, the plan and a record; None: not known."""
         def row(told, peak="peak_bytes"):
-            step = told.get("ahead_step_ns") or told.get("step_ns")
-            return {"step_ns": step or None, "allocated_bytes": told.get(peak) or None, "reserved_bytes": told.get("reserved_bytes") or None}
+            return {"step_ns": told.get("step_ns") or None, "allocated_bytes": told.get(peak) or None, "reserved_bytes": told.get("reserved_bytes") or None}
         return {"default": row(self.rule or {}), "plan": row(self.said["predicted"]), "measured": row(vars(seen) if seen else {})}
 
     def make_table(self, seen=None, as_json=False):

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "problem/target.h"
 #include "report/export/fsdp2.h"
 
 enum { FORMAT_VERSION = 1, EVENT_BYTES = 512 };
@@ -27,7 +28,9 @@ static const struct weft_key_table predicted_table = WEFT_KEY_TABLE(
     WEFT_KEY_PART(WEFT_KEY_INT64, "bound_ns", NULL, "no plan is faster; 0: nothing is proven"),
     WEFT_KEY_PART(WEFT_KEY_NUMBER, "gap", NULL, "(step - bound) / bound; 0 without a bound"),
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_INT64, "default_step_ns", NULL,
-                     "the step of FSDP2 as it is; null: the plan does not know it"));
+                     "the step of FSDP2 as it is; null: the plan does not know it"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "runs_ahead", NULL,
+                  "the step is where the host runs ahead of hooks, as on a GPU"));
 
 static const struct weft_key_table run_table = WEFT_KEY_TABLE(
     "The plan as FSDP2 runs it: whole units, its hooks, and memory as it holds it.",
@@ -133,6 +136,7 @@ static void put_predicted(const struct weft_plan *plan, struct weft_answer *out)
     weft_answer_integer(out, "bound_ns", plan->bound_ns);
     weft_answer_real(out, "gap", weft_plan_gap(plan));
     weft_answer_word(out, "default_step_ns", NULL);
+    weft_answer_bool(out, "runs_ahead", weft_problem_target(plan->problem)->runs_ahead);
     weft_answer_close(out);
 }
 

@@ -1,5 +1,6 @@
 #include "scheduler/planners/ahead.h"
 
+#include "problem/target.h"
 #include "scheduler/planners/planners.h"
 
 const struct weft_setting weft_ahead_settings[] = {
@@ -35,6 +36,14 @@ static int32_t first_forward_of(const struct weft_draft *draft, int32_t slot)
     return slot;
 }
 
+/* Whether a gather one unit ahead needs no list: the host runs ahead, and the unit's own gather in
+ * forward waits for the same event (plan/events.h). */
+static bool is_own(const struct weft_draft *draft, int32_t use, int32_t depth)
+{
+    return depth == 1 && weft_problem_target(draft->problem)->runs_ahead &&
+           draft->problem->slots[use].kind == WEFT_SLOT_FORWARD;
+}
+
 void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
 {
     /* The first layer's gather comes last, so that it waits for all gathers of the root. */
@@ -47,7 +56,8 @@ void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
         int32_t use = item->last + 1;
-        int32_t ahead = depth == 0 ? -1 : weft_draft_use_before(draft, use, depth);
+        int32_t ahead =
+            depth == 0 || is_own(draft, use, depth) ? -1 : weft_draft_use_before(draft, use, depth);
         if (!draft->root[item->decision])
             weft_draft_gather_all(draft, draft->gathers[i], ahead < 0 ? use : ahead);
     }

@@ -15,8 +15,9 @@ WEFT_MUST_USE enum weft_status weft_ahead_keep(struct weft_draft *draft, struct 
 void weft_ahead_place(struct weft_draft *draft, int32_t depth);
 
 /* Places gathers alone. A gather is launched when the `depth`-th unit before its own is entered. It
- * is on demand if there is none, or if depth is 0. Gathers of the root are launched when the first
- * layer is entered, which waits for all of them. */
+ * is on demand if there is none, or if depth is 0, or in forward if depth is 1 and the target's
+ * host runs ahead. Gathers of the root are launched when the first layer is entered, which waits
+ * for all of them. */
 void weft_ahead_gather(struct weft_draft *draft, int32_t depth);
 
 /* Places reductions alone. */

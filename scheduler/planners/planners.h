@@ -15,6 +15,15 @@ typedef enum weft_status weft_decide_fn(const struct weft_problem *problem,
 weft_decide_fn weft_planner_ilp, weft_planner_greedy, weft_planner_random, weft_planner_two_stage,
     weft_planner_seed, weft_planner_twin_flow;
 
+/* Decides by the function of a planner, with its contract, for a target that runs ahead
+ * (plan/events.h). `searches`: the planner searches, so a search by events follows. */
+WEFT_MUST_USE enum weft_status weft_events_decide(weft_decide_fn *decide, bool searches,
+                                                  const struct weft_problem *problem,
+                                                  const struct weft_schedule_options *options,
+                                                  struct weft_candidate *out,
+                                                  struct weft_outcome *outcome,
+                                                  struct weft_error *err);
+
 /* Chooses the policies of a new draft and places its blocks. `values` are those of the wanted
  * setting; NULL if the planner has none. Returns WEFT_E_INFEASIBLE if the rule cannot be applied.
  */

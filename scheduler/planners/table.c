@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "problem/early.h"
 #include "scheduler/planners/ahead.h"
 #include "scheduler/planners/bucket.h"
 #include "scheduler/planners/deepcompile.h"
@@ -163,6 +164,9 @@ enum weft_status weft_planner_decide(const struct weft_planner *planner,
                                      struct weft_candidate *out, struct weft_outcome *outcome,
                                      struct weft_error *err)
 {
+    if (planner->decide != NULL && weft_problem_is_early(problem))
+        return weft_events_decide(planner->decide, planner->searches, problem, options, out,
+                                  outcome, err);
     if (planner->decide != NULL) return planner->decide(problem, options, out, outcome, err);
     if (planner->fixed != NULL) return weft_fixed_decide(planner->fixed, problem, out, err);
     return decide_draft(planner, problem, options, out, err);

@@ -1,4 +1,5 @@
 #include "scheduler/tree/proof.h"
+#include "problem/early.h"
 #include "scheduler/digest/lean_tree.h"
 
 #include <stdlib.h>
@@ -542,18 +543,36 @@ done:
     return status;
 }
 
+/* Proves in the early form of a problem that has one. The certificate is of the problem. */
+static enum weft_status prove_in_form(const struct weft_digest *table, bool quick,
+                                      const struct weft_ascent *ascent, struct weft_pool *pool,
+                                      struct weft_outcome *outcome, struct weft_error *err)
+{
+    struct weft_problem *early = NULL;
+    struct weft_digest *of_early = NULL;
+    if (!weft_problem_is_early(table->problem))
+        return prove_alone(table, quick, ascent, pool, outcome, err);
+    WEFT_TRY(weft_problem_early(table->problem, &early, err));
+    enum weft_status status = weft_digest_create(early, &of_early, err);
+    if (status == WEFT_OK) status = prove_alone(of_early, quick, ascent, pool, outcome, err);
+    outcome->certificate.problem = weft_problem_hash(table->problem);
+    weft_digest_destroy(of_early);
+    weft_problem_destroy(early);
+    return status;
+}
+
 enum weft_status weft_proof_trivial(const struct weft_digest *table, bool quick,
                                     struct weft_pool *pool, struct weft_outcome *outcome,
                                     struct weft_error *err)
 {
-    return prove_alone(table, quick, NULL, pool, outcome, err);
+    return prove_in_form(table, quick, NULL, pool, outcome, err);
 }
 
 enum weft_status weft_proof_ascended(const struct weft_digest *table,
                                      const struct weft_ascent *ascent, struct weft_pool *pool,
                                      struct weft_outcome *outcome, struct weft_error *err)
 {
-    return prove_alone(table, false, ascent, pool, outcome, err);
+    return prove_in_form(table, false, ascent, pool, outcome, err);
 }
 
 enum weft_status weft_prove(const struct weft_problem *problem, const struct weft_ascent *ascent,
@@ -562,7 +581,7 @@ enum weft_status weft_prove(const struct weft_problem *problem, const struct wef
 {
     struct weft_digest *table = NULL;
     WEFT_TRY(weft_digest_create(problem, &table, err));
-    enum weft_status status = prove_alone(table, false, ascent, pool, outcome, err);
+    enum weft_status status = prove_in_form(table, false, ascent, pool, outcome, err);
     weft_digest_destroy(table);
     return status;
 }

@@ -156,7 +156,7 @@ def placements_are_right(plan):
 def plans_for_fsdp2_are_right_by_the_page(weft):
     """Launches at random are refused by both the page and the program, or by neither."""
     dice, counts = random.Random(int(os.environ.get("WEFT_TEST_SEED", "1"))), {True: 0, False: 0}
-    for target, micro_steps, factor in (("fsdp2", 1, 1.3), ("fsdp2", 2, 1.2), ("fsdp2-default", 2, 1.5)):
+    for target, micro_steps, factor in (("fsdp2", 1, 1.3), ("fsdp2-blocking", 2, 1.2), ("fsdp2-default", 2, 1.5)):
         config = tiny(cluster__ranks=4, train__grad_accum=micro_steps, cluster__link__intra__bandwidth="0.3GB/s",
                       plan={"planner": "ilp", "for": target, "work_limit": "100M"})
         plan = plan_of(weft, config, factor)

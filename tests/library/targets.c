@@ -13,15 +13,20 @@
 
 #include "library/session.h"
 #include "library/target_cost.h"
+#include "plan/events.h"
+#include "problem/early.h"
 #include "program/predict.h"
 #include "report/export/fsdp2_run.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
+#include "scheduler/tree/proof.h"
 #include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 #include "tests/scheduler/random_whole.h"
 
 static int n_late, n_more; /* plans with late reductions, and with two under way */
+static int n_early;        /* gathers that begin before compute reaches their hook */
+static int n_ascended;     /* bounds that ascent raised */
 static int n_recomputed;   /* layers, in plans of configs that let all recompute */
 static double costs[4096]; /* of the target, by config: step of its plan over that of Weft's own */
 static int n_costs;
@@ -439,6 +444,78 @@ static void check_run(const struct weft_session *session)
     weft_fsdp2_destroy(fsdp2);
 }
 
+/* The plan's blocks, as events let them begin, make a plan of the early form. It is no slower, and
+ * holds no more. So bounds of the early form hold for the plan. */
+static void check_early(const struct weft_plan *plan)
+{
+    const struct weft_problem *problem = plan->problem;
+    struct weft_problem *early = NULL;
+    struct weft_plan *made = NULL;
+    const size_t n = (size_t)plan->n_placements;
+    int64_t *begins = calloc(n + 1 + weft_events_words(problem), sizeof *begins);
+    struct weft_move *moves = calloc(n + 1, sizeof *moves);
+    CHECK(begins != NULL && moves != NULL, "out of memory");
+    weft_events_find(plan, begins + n, begins);
+    for (size_t i = 0; i < n; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        const bool gathers = problem->items[at->item].item.acquires;
+        n_early += begins[i] < at->launch;
+        CHECK(begins[i] <= at->launch && (gathers || begins[i] == at->launch), "begins late");
+        moves[i] = (struct weft_move){.item = at->item,
+                                      .slot = gathers ? (int32_t)begins[i] : at->deadline - 1,
+                                      .launch = at->launch};
+    }
+    OK(weft_problem_early(problem, &early, &err));
+    if (weft_problem_n_moving(problem) > 1)
+        for (size_t i = 0; i < n; i++) {
+            const struct weft_item *item = &early->items[moves[i].item].item;
+            if (!item->acquires) moves[i].launch = item->first;
+        }
+    OK(weft_plan_create(early, "early", plan->strategies, moves, (int32_t)n, &made, &err));
+    OK(weft_plan_predict(made, &err));
+    const int64_t step_ns = made->prediction.step_ns;
+    CHECK(step_ns <= plan->prediction.step_ns &&
+              (weft_problem_contends(problem) || weft_problem_n_moving(problem) > 1 ||
+               step_ns == plan->prediction.step_ns),
+          "%lld ns by events, and %lld ns in the early form", (long long)plan->prediction.step_ns,
+          (long long)step_ns);
+    CHECK(made->prediction.peak_bytes <= plan->prediction.peak_bytes, "the early form holds more");
+    weft_plan_destroy(made);
+    weft_problem_destroy(early);
+    free(moves);
+    free(begins);
+}
+
+/* No random plan is below a bound of its period. */
+static void check_random(struct weft_session *session, uint64_t seed)
+{
+    enum { N_PLANS = 5 };
+    struct weft_pool pool = {0};
+    struct weft_outcome proven = {.pool = &pool};
+    struct weft_work work = {0};
+    const struct weft_ascent ascent = {
+        .target_ns = session->plan->prediction.step_ns, .units = 1000000, .work = &work};
+    OK(weft_prove(session->stages.problem, &ascent, &pool, &proven, &err));
+    OK(weft_certificate_check(&proven.certificate, session->stages.problem, proven.bound_ns, NULL,
+                              &err));
+    CHECK(session->plan->prediction.step_ns >= proven.bound_ns, "greedy's plan below a bound");
+    n_ascended += strcmp(proven.bound_by, "dual ascent, weak duality") == 0;
+    for (uint64_t k = 0; k < N_PLANS; k++) {
+        const struct weft_schedule_options options = {
+            .planner = "random", .seed = N_PLANS * seed + k, .draft = true};
+        struct weft_plan *plan = NULL;
+        struct weft_error why = {0};
+        const enum weft_status status =
+            weft_schedule(session->stages.problem, NULL, &options, &plan, NULL, &why);
+        CHECK(status == WEFT_OK || status == WEFT_E_INFEASIBLE, "%s", why.text);
+        if (status != WEFT_OK) continue;
+        CHECK(plan->prediction.step_ns >= proven.bound_ns, "a plan below a bound");
+        check_early(plan);
+        weft_plan_destroy(plan);
+    }
+    weft_pool_finish(&pool);
+}
+
 /* Plans every period, so that each end of backward is checked. */
 static void check_periods(struct weft_session *session)
 {
@@ -456,6 +533,8 @@ static void check_periods(struct weft_session *session)
         if (status != WEFT_OK) continue;
         check_memory(session, false);
         check_run(session);
+        check_early(session->plan);
+        check_random(session, (uint64_t)v);
         n_late += variants[v].rule.late;
         n_more += variants[v].rule.more_inputs;
     }
@@ -479,6 +558,7 @@ static bool check_seed(uint64_t seed)
         check_rules(&session);
         check_memory(&session, true);
         check_run(&session);
+        check_early(session.plan);
         check_file(&session);
         const enum weft_status status = weft_session_plan(&session, "fsdp2", &why);
         CHECK(status == WEFT_OK || status == WEFT_E_INFEASIBLE, "%s", why.text);
@@ -549,7 +629,9 @@ int main(int argc, char **argv)
         printf("cost of the target in %d configs: median %.2f %%, 95th percentile %.2f %%\n",
                n_costs, 100 * costs[n_costs / 2], 100 * costs[n_costs * 95 / 100]);
     printf("%d layers recompute\n", n_recomputed);
-    CHECK(n > 0, "nothing was checked");
+    printf("%d gathers begin before their hook, and ascent raised %d bounds\n", n_early,
+           n_ascended);
+    CHECK(n > 0 && n_early > 0 && n_ascended > 0, "nothing was checked");
     const bool all = argc == 1 && getenv("WEFT_TEST_ALL") != NULL;
     CHECK(!all || (n_late > 0 && n_more > 0 && n_recomputed > 0),
           "no late reductions, none under way, or no layer that recomputes");

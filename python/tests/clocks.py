@@ -1,6 +1,7 @@
-"""The step of an export on a GPU. The host runs ahead there, and streams wait for FSDP2's events alone.
+"""The step of an export, hook by hook: the judge of the program's steps. It shares no code with the program.
 
-Weft's plans launch a collective when compute reaches the slot of its hook, as on a CPU. On a GPU hooks run long before:
+On a CPU a collective is launched when compute reaches its hook. On a GPU the host runs ahead, so hooks run long before, and
+streams wait for FSDP2's events alone:
 
 - forward: the gather of a unit waits for the copy-out of the unit before the last one, and for earlier gathers;
 - backward: gathers that follow a unit's copy-out wait for the copy-out;
@@ -95,6 +96,7 @@ def run_micro_step(streams, units, root, reduces):
     times = streams.times
     named = {unit["name"]: unit for unit in units}
     first = next((name for name in named if name in times.reductions), None)
+    streams.gathered = max(streams.gathered, streams.compute)  # the root's pre-forward
     for name in root:
         streams.gather(name)
     for layer, spent in enumerate(times.forward):
@@ -136,20 +138,6 @@ def find_step(said, times, ahead=True):
     for micro in range(said["micro_steps"]):
         run_micro_step(streams, said["units"], said["root"]["forward"], (micro + 1) % said.get("reduce_every", 1) == 0)
     return times.rest + streams.compute
-
-
-def add_step(plan, said):
-    """Adds the export's step on a GPU to its figures."""
-    said["predicted"]["ahead_step_ns"] = find_step(said, read_times(plan))
-    return said
-
-
-def find_least(plans, ahead):
-    """Returns the fastest of (way, plan, export), the last one of equals. `ahead`: by its step on a GPU, which it gets."""
-    if ahead:
-        for _, plan, said in plans:
-            add_step(plan, said)
-    return min(reversed(plans), key=lambda each: each[2]["predicted"]["ahead_step_ns" if ahead else "step_ns"])
 
 
 def make_default(said):

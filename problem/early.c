@@ -1,0 +1,107 @@
+#include "problem/early.h"
+
+#include <stdlib.h>
+
+#include "problem/target.h"
+
+static bool begins_forward(const struct weft_problem *problem, int32_t s)
+{
+    const struct weft_slot *slot = &problem->slots[s];
+    return slot->kind == WEFT_SLOT_FILL ||
+           (slot->kind == WEFT_SLOT_FORWARD && slot->index == 0 && slot->micro > 0);
+}
+
+void weft_event_slots_find(const struct weft_problem *problem,
+                           bool (*copies)(const void *context, int32_t slot), const void *context,
+                           struct weft_event_slots *out)
+{
+    int64_t passed = 0; /* the slot whose copy-out or start the stream of gathers has passed */
+    int64_t copied = 0; /* of the last copy-out of a forward */
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        const enum weft_slot_kind kind = problem->slots[s].kind;
+        if (begins_forward(problem, s)) passed = copied = s;
+        if (kind == WEFT_SLOT_BACKWARD && copied > passed) passed = copied;
+        out->own[s] = passed;
+        if (kind == WEFT_SLOT_FORWARD && copies(context, s)) {
+            if (copied > passed) passed = copied;
+            copied = s;
+        }
+        if (kind == WEFT_SLOT_BACKWARD && copies(context, s)) passed = s;
+        out->list[s] = passed;
+    }
+}
+
+bool weft_problem_is_early(const struct weft_problem *problem)
+{
+    return weft_problem_target(problem)->runs_ahead;
+}
+
+/* Whether every plan has a gather for the slot. */
+static bool always_copies(const void *context, int32_t slot)
+{
+    const bool *always = context;
+    return always[slot];
+}
+
+static void mark_certain(const struct weft_problem *problem, bool *always)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        const uint64_t all = weft_decision_all(&problem->decisions[item->decision]);
+        if (item->acquires && (item->strategies & all) == all) always[item->last + 1] = true;
+    }
+}
+
+/* Widens an item's window to all that events allow it. */
+static void free_item(const struct weft_problem *problem, const struct weft_event_slots *slots,
+                      struct weft_item *item)
+{
+    if (!item->acquires) {
+        if (weft_problem_n_moving(problem) < 2 || item->first == 0) return;
+        item->first--;
+        item->stair_bytes = 0;
+        return;
+    }
+    item->stair_bytes = 0;
+    if (slots->own[item->first] < item->first) item->first = (int32_t)slots->own[item->first];
+}
+
+static enum weft_status free_items(const struct weft_problem *problem, struct weft_problem *to,
+                                   struct weft_error *err)
+{
+    const size_t n_slots = (size_t)problem->n_slots, n_items = (size_t)problem->n_items;
+    to->items = weft_pool_array(&to->pool, n_items, sizeof *to->items);
+    bool *always = calloc(n_slots, sizeof *always);
+    int64_t *all = calloc(2 * n_slots, sizeof *all);
+    if (to->items && always && all) {
+        struct weft_event_slots slots = {all, all + n_slots};
+        mark_certain(problem, always);
+        weft_event_slots_find(problem, always_copies, always, &slots);
+        for (size_t i = 0; i < n_items; i++) {
+            to->items[i] = problem->items[i];
+            free_item(problem, &slots, &to->items[i].item);
+        }
+    }
+    const bool made = to->items && always && all;
+    free(always);
+    free(all);
+    return made ? WEFT_OK : weft_fail_memory(err, "a problem's early form");
+}
+
+enum weft_status weft_problem_early(const struct weft_problem *problem, struct weft_problem **out,
+                                    struct weft_error *err)
+{
+    struct weft_problem *to = calloc(1, sizeof *to);
+    if (to == NULL) return weft_fail_memory(err, "a problem's early form");
+    *to = *problem;
+    to->pool = (struct weft_pool){0};
+    to->target = WEFT_FOR_WEFT;
+    enum weft_status status = free_items(problem, to, err);
+    if (status == WEFT_OK) status = weft_problem_check(to, "the problem's early form", err);
+    if (status != WEFT_OK) {
+        weft_problem_destroy(to);
+        return status;
+    }
+    *out = to;
+    return WEFT_OK;
+}

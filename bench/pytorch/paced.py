@@ -8,6 +8,9 @@ MemTracker's. Limits are shares of the default's peak, or least, middle and most
 plan without a limit, and their mean. Each plan must run in its order, with the default's losses and parameters to the bit,
 and with a peak of at most the plan's and at least 0.97 of it. --check-times also asks for steps within 7 % of the
 prediction: a busy machine makes them indicative only. Exit code 1 if a check fails.
+
+--ahead shows the times of a GPU, where the host runs ahead. A message is still moved when its hook is called, but its time
+on the link begins at the events that FSDP2's streams wait for, which are earlier. A wait ends when both are over.
 """
 import argparse
 import hashlib
@@ -31,36 +34,61 @@ import weft
 
 
 class Sent(dist.distributed_c10d.Work):
-    def __init__(self):
+    def __init__(self, waited=None):
         super().__init__()
-        self.done = threading.Event()
+        self.done, self.waited = threading.Event(), waited
 
     def wait(self, timeout=None):
         self.done.wait()
+        if self.waited is not None:
+            self.waited()
         return True
 
 
 class Link:
-    """Moves messages in order on one thread. A reduction waits until fewer than `cap` are under way."""
+    """Moves messages in order on one thread. A reduction waits until fewer than `cap` are under way.
 
-    def __init__(self, rate, cap):
-        self.rate, self.cap, self.reductions = rate, cap, []
+    If the host runs `ahead`, gathers begin at FSDP2's events: `passed` is the time that the stream of gathers waits for, and
+    `copied` that of the last copy-out in forward. Each wait for a gather is followed by its copy-out.
+    """
+
+    def __init__(self, rate, cap, ahead):
+        self.rate, self.cap, self.ahead, self.reductions = rate, cap, ahead, []
+        self.free = self.passed = self.copied = 0.0
+        self.is_forward = True
         self.queue = queue.SimpleQueue()
         threading.Thread(target=self.work, daemon=True).start()
 
     def work(self):
         while True:
-            move, size, sent = self.queue.get()
-            end = time.perf_counter() + size / self.rate
+            move, size, begin, sent = self.queue.get()
+            # The time at which a message before it was over may be past: its move took longer.
+            self.free = max(self.free, begin) if self.ahead else time.perf_counter()
+            self.free = end = self.free + size / self.rate
             move()
             move = None  # otherwise it holds its buffers until the next message
             time.sleep(max(0.0, end - time.perf_counter()))
             sent.done.set()
 
-    def send(self, move, size):
-        sent = Sent()
-        self.queue.put((move, size, sent))
+    def send(self, move, size, gathers):
+        sent = Sent(self.copy_out if gathers else None)
+        self.queue.put((move, size, self.passed if gathers else time.perf_counter(), sent))
         return sent
+
+    def copy_out(self):
+        now = time.perf_counter()
+        if self.is_forward:
+            self.passed, self.copied = max(self.passed, self.copied), now
+        else:
+            self.passed = now
+
+    def begin_forward(self):
+        self.is_forward = True
+        self.passed = self.copied = time.perf_counter()
+
+    def begin_backward(self):
+        self.is_forward = False
+        self.passed = max(self.passed, self.copied)
 
     def drain(self):
         while self.reductions:
@@ -78,7 +106,7 @@ class Comm:
 class Gather(Comm):
     def __call__(self, output_tensor, input_tensor, group, async_op=False):
         sent = self.link.send(lambda: dist.all_gather_into_tensor(output_tensor, input_tensor, group),
-                              input_tensor.nbytes * (dist.get_world_size() - 1))
+                              input_tensor.nbytes * (dist.get_world_size() - 1), True)
         return sent if async_op else sent.wait() and None
 
 
@@ -88,7 +116,7 @@ class Reduce(Comm):
         while len(waiting) >= self.link.cap:
             waiting.pop(0).wait()
         waiting.append(self.link.send(lambda: dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group),
-                                      output_tensor.nbytes * (dist.get_world_size() - 1)))
+                                      output_tensor.nbytes * (dist.get_world_size() - 1), False))
 
 
 class Run:
@@ -99,7 +127,7 @@ class Run:
         model = MODELS[name]()
         make_batch = model.batch
         wrap(model)
-        self.link = Link(options.rate, cap)
+        self.link = Link(options.rate, cap, options.ahead)
         modules = [module for module in model.modules() if isinstance(module, dist.fsdp.FSDPModule)]
         for module in modules:
             module.set_custom_all_gather(Gather(self.link))
@@ -116,7 +144,9 @@ class Run:
                 for number, (inputs, targets) in enumerate(batches):
                     if options.accumulate > 1:
                         model.set_requires_gradient_sync(number + 1 == len(batches))
+                    self.link.begin_forward()
                     loss = loss_of(model(inputs), targets)
+                    self.link.begin_backward()
                     loss.backward()
                     self.losses.append(loss.item().hex())
                 self.link.drain()
@@ -150,7 +180,7 @@ def measure(name, options):
 def find_limits(measured, base, options):
     """Returns limits in bytes by their names."""
     def plan(limit):
-        return weft.plan(measured, None, None, memory_limit=limit, planner=options.planner)
+        return weft.plan(measured, None, None, memory_limit=limit, planner=options.planner, host_ahead=options.ahead)
     named = {}
     if {"least", "middle", "most"} & set(options.limits.split(",")):
         most = plan(None).said["predicted"]["peak_bytes"]
@@ -177,6 +207,11 @@ def find_faults(run, default, plan, options):
     return faults
 
 
+def describe_default(default, plan):
+    """The planner's rule without a limit is FSDP2's default, where the host runs ahead."""
+    return f"; the default's step {1e6 * default.step / plan.rule['step_ns'] - 1:+.1%} of its prediction"
+
+
 def run_model(name, options, say):
     """Returns the number of plans that fail a check."""
     default, failed = Run(name, options, wrap_default), 0
@@ -184,7 +219,8 @@ def run_model(name, options, say):
     measured = measure(name, options)
     for share, limit in find_limits(measured, default.peak, options).items():
         try:
-            plan = weft.plan(measured, None, None, memory_limit=f"{limit}B", planner=options.planner)
+            plan = weft.plan(measured, None, None, memory_limit=f"{limit}B", planner=options.planner,
+                             host_ahead=options.ahead)
         except weft.WeftError as error:
             say(f"{name:8} {share:15} {error}")
             continue
@@ -193,7 +229,8 @@ def run_model(name, options, say):
         failed += bool(faults)
         say(f"{name:8} {share:15} {run.step:7.0f} ms {1e6 * run.step / told['step_ns'] - 1:+9.1%} {run.peak:12d} bytes "
             f"{run.peak / told['peak_bytes'] - 1:+.2%}  {', '.join(faults) or 'as planned'}"
-            f"{', late' if any(unit['finalize'] == 'end' for unit in plan.units) else ''}")
+            f"{', late' if any(unit['finalize'] == 'end' for unit in plan.units) else ''}"
+            f"{describe_default(default, plan) if options.ahead else ''}")
     return failed
 
 
@@ -219,6 +256,7 @@ def main():
     parser.add_argument("--planner", default="ilp", help="Weft's planner")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--accumulate", type=int, default=1, help="micro-steps; the default runs them in no_sync")
+    parser.add_argument("--ahead", action="store_true", help="the times of a GPU, where the host runs ahead")
     parser.add_argument("--check-times", action="store_true")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--meet", help=argparse.SUPPRESS)

@@ -230,7 +230,7 @@ def a_tensor_of_two_layers_is_refused(weft):
 @case
 def layers_that_share_a_tensor_are_one_unit(weft):
     """Two hooks: wte's forward and head's backward. No gradient goes back through wte: reduced at the end."""
-    changes = {"plan__for": "fsdp2", "plan__fuse": None, "plan__planner": "fsdp2"}
+    changes = {"plan__for": "fsdp2-blocking", "plan__fuse": None, "plan__planner": "fsdp2"}
     layers = [{"name": name, "type": "custom", "hidden": 0, "forward_flops": "1M", "backward_flops": "2M",
                "parameters": count, "output": "4KiB", "table": name == "a"}
               for name, count in (("a", 10000), ("b", 10000), ("c", 500))]

@@ -58,7 +58,7 @@ class Plain(unittest.TestCase):
         said["predicted"].update(step_ns=1200000, runs_ahead=True)
         rule = {"step_ns": 1100000, "peak_bytes": 1 << 24}
         text = str(weft.Plan(said, rule))
-        self.assertIn("1.2 ms on a GPU", text)
+        self.assertIn("1.2 ms predicted on a GPU", text)
         self.assertIn("cost    FSDP2's own rule takes 1.1 ms at 16.0 MiB: the plan takes 9.1 % more", text)
         self.assertNotIn("less", text)
 

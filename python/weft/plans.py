@@ -101,7 +101,7 @@ class Plan:
                 ahead = [name for name in unit[key] if name != unit["name"]]
                 words += [f"{key} gathers {' '.join(ahead)}"] if ahead else []
             lines.append(f"  {unit['name']:<16} {', '.join(words)}")
-        where = "on a GPU, where the host runs ahead of hooks" if told.get("runs_ahead") else "predicted"
+        where = "predicted on a GPU, where the host runs ahead" if told.get("runs_ahead") else "predicted"
         lines.append(f"step    {seconds(told['step_ns'])} {where}; no plan is faster than {seconds(told['bound_ns'])} "
                      f"(gap {100 * told['gap']:.2f} %)")
         lines.append(f"memory  {size(told['peak_bytes'])} of tensors a rank, in {told['peak_slot']}; "

@@ -35,6 +35,8 @@ static const struct weft_field custom_keys[] = {
      "backward reads none of its parameters, as an embedding's does not"},
     {"checkpoints", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_CHECKPOINTS), "null", 0, 0, NULL, NULL,
      "backward may run its forward again (plan.recompute)"},
+    {"host_sync", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_HOST_SYNC), "null", 0, 0, NULL, NULL,
+     "the host waits for its forward, as for the routes of experts; only for FSDP2"},
     WEFT_ROW_TIE,
 };
 
@@ -50,6 +52,7 @@ static void custom_complete(struct weft_layer *layer)
 {
     layer->outputs = layer->outputs ? layer->outputs : layer->hidden;
     layer->is_table = layer->keys[WEFT_CUSTOM_TABLE].flag;
+    layer->syncs_host = layer->keys[WEFT_CUSTOM_HOST_SYNC].flag;
 }
 
 static enum weft_status custom_shape(const struct weft_layer *layer, double residual_std,

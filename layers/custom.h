@@ -17,7 +17,8 @@ enum {
     WEFT_CUSTOM_FREES_INPUT,  /* flag */
     WEFT_CUSTOM_READS_OUTPUT, /* flag */
     WEFT_CUSTOM_TABLE,        /* flag */
-    WEFT_CUSTOM_CHECKPOINTS   /* flag */
+    WEFT_CUSTOM_CHECKPOINTS,  /* flag */
+    WEFT_CUSTOM_HOST_SYNC     /* flag */
 };
 
 #endif

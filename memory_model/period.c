@@ -39,17 +39,19 @@ static struct weft_slot of_micro_steps(const struct weft_period_rule *rule, int3
 {
     const int32_t each = 2 * n_layers + rule->drains;
     int32_t micro = at / each, within = at % each;
-    if (within == 2 * n_layers) return (struct weft_slot){WEFT_SLOT_DRAIN, -1, micro};
-    if (within < n_layers) return (struct weft_slot){WEFT_SLOT_FORWARD, within, micro};
-    return (struct weft_slot){WEFT_SLOT_BACKWARD, 2 * n_layers - 1 - within, micro};
+    if (within == 2 * n_layers) return (struct weft_slot){WEFT_SLOT_DRAIN, -1, micro, false};
+    if (within < n_layers) return (struct weft_slot){WEFT_SLOT_FORWARD, within, micro, false};
+    return (struct weft_slot){WEFT_SLOT_BACKWARD, 2 * n_layers - 1 - within, micro, false};
 }
 
 struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
 {
-    const struct weft_slot fill = {WEFT_SLOT_FILL, -1, 0}, drain = {WEFT_SLOT_DRAIN, -1, 0};
-    const struct weft_slot norm = {WEFT_SLOT_NORM, -1, 0};
+    const struct weft_slot fill = {WEFT_SLOT_FILL, -1, 0, false},
+                           drain = {WEFT_SLOT_DRAIN, -1, 0, false};
+    const struct weft_slot norm = {WEFT_SLOT_NORM, -1, 0, false};
     int32_t computing = 2 * rule->n_micro * n_layers + (rule->drains ? rule->n_micro - 1 : 0);
-    if (weft_period_opens(rule) && at-- == 0) return (struct weft_slot){WEFT_SLOT_OPEN, -1, 0};
+    if (weft_period_opens(rule) && at-- == 0)
+        return (struct weft_slot){WEFT_SLOT_OPEN, -1, 0, false};
     if (at == computing + 2) return norm;
     if (!rule->rotated) {
         if (at == 0) return fill;
@@ -94,7 +96,8 @@ static void append_all(struct draft *draft)
             bool trainable = shards->units[u].trainable;
             if (trainable && update_before(draft, &shards->units[u]) > at) break;
             draft->update[u] =
-                trainable ? append_slot(draft, (struct weft_slot){WEFT_SLOT_UPDATE, u, 0}) : -1;
+                trainable ? append_slot(draft, (struct weft_slot){WEFT_SLOT_UPDATE, u, 0, false})
+                          : -1;
         }
         struct weft_slot slot = weft_period_form(draft->rule, draft->n_layers, at);
         int32_t s = append_slot(draft, slot);

@@ -65,6 +65,8 @@ struct weft_slot {
     int32_t index; /* a unit or a layer; otherwise -1 */
     int32_t micro; /* FORWARD, BACKWARD, and a DRAIN that is not the last: micro-step of its step,
                       from 0; otherwise 0 */
+    bool syncs;    /* of a problem for a host that runs ahead: the host waits for a FORWARD, and for
+                      a BACKWARD if the layer recomputes */
 };
 
 /* The form of a step's period. Plans with different rules round differently or hold different

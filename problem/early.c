@@ -12,22 +12,24 @@ static bool begins_forward(const struct weft_problem *problem, int32_t s)
 }
 
 void weft_event_slots_find(const struct weft_problem *problem,
-                           bool (*copies)(const void *context, int32_t slot), const void *context,
+                           int (*find)(const void *context, int32_t slot), const void *context,
                            struct weft_event_slots *out)
 {
     int64_t passed = 0; /* the slot whose copy-out or start the stream of gathers has passed */
     int64_t copied = 0; /* of the last copy-out of a forward */
     for (int32_t s = 0; s < problem->n_slots; s++) {
         const enum weft_slot_kind kind = problem->slots[s].kind;
+        const int events = find(context, s);
         if (begins_forward(problem, s)) passed = copied = s;
         if (kind == WEFT_SLOT_BACKWARD && copied > passed) passed = copied;
         out->own[s] = passed;
-        if (kind == WEFT_SLOT_FORWARD && copies(context, s)) {
+        if (kind == WEFT_SLOT_FORWARD && (events & WEFT_EVENT_COPIES) != 0) {
             if (copied > passed) passed = copied;
             copied = s;
         }
-        if (kind == WEFT_SLOT_BACKWARD && copies(context, s)) passed = s;
+        if (kind == WEFT_SLOT_BACKWARD && (events & WEFT_EVENT_COPIES) != 0) passed = s;
         out->list[s] = passed;
+        if ((events & WEFT_EVENT_SYNCS) != 0) passed = s + 1;
     }
 }
 
@@ -36,19 +38,24 @@ bool weft_problem_is_early(const struct weft_problem *problem)
     return weft_problem_target(problem)->runs_ahead;
 }
 
-/* Whether every plan has a gather for the slot. */
-static bool always_copies(const void *context, int32_t slot)
+/* The events that every plan has. */
+static int find_certain(const void *context, int32_t slot)
 {
-    const bool *always = context;
-    return always[slot];
+    const int *certain = context;
+    return certain[slot];
 }
 
-static void mark_certain(const struct weft_problem *problem, bool *always)
+static void mark_certain(const struct weft_problem *problem, int *certain)
 {
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        certain[s] = problem->slots[s].syncs && problem->slots[s].kind == WEFT_SLOT_FORWARD
+                         ? WEFT_EVENT_SYNCS
+                         : 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const uint64_t all = weft_decision_all(&problem->decisions[item->decision]);
-        if (item->acquires && (item->strategies & all) == all) always[item->last + 1] = true;
+        if (item->acquires && (item->strategies & all) == all)
+            certain[item->last + 1] |= WEFT_EVENT_COPIES;
     }
 }
 
@@ -71,19 +78,19 @@ static enum weft_status free_items(const struct weft_problem *problem, struct we
 {
     const size_t n_slots = (size_t)problem->n_slots, n_items = (size_t)problem->n_items;
     to->items = weft_pool_array(&to->pool, n_items, sizeof *to->items);
-    bool *always = calloc(n_slots, sizeof *always);
+    int *certain = calloc(n_slots, sizeof *certain);
     int64_t *all = calloc(2 * n_slots, sizeof *all);
-    if (to->items && always && all) {
+    if (to->items && certain && all) {
         struct weft_event_slots slots = {all, all + n_slots};
-        mark_certain(problem, always);
-        weft_event_slots_find(problem, always_copies, always, &slots);
+        mark_certain(problem, certain);
+        weft_event_slots_find(problem, find_certain, certain, &slots);
         for (size_t i = 0; i < n_items; i++) {
             to->items[i] = problem->items[i];
             free_item(problem, &slots, &to->items[i].item);
         }
     }
-    const bool made = to->items && always && all;
-    free(always);
+    const bool made = to->items && certain && all;
+    free(certain);
     free(all);
     return made ? WEFT_OK : weft_fail_memory(err, "a problem's early form");
 }

@@ -18,9 +18,13 @@ struct weft_event_slots {
     int64_t *list; /* [n_slots]: the same for gathers that a hook launches for later slots */
 };
 
-/* Fills both arrays. copies(context, slot): the slot begins with the copy-out of a gather. */
+/* The events of a slot: it begins with the copy-out of a gather, and the host waits for its end. */
+enum { WEFT_EVENT_COPIES = 1, WEFT_EVENT_SYNCS = 2 };
+
+/* Fills both arrays. find(context, slot) returns the events of a slot; both arrays' places of the
+ * slot are still as before. */
 void weft_event_slots_find(const struct weft_problem *problem,
-                           bool (*copies)(const void *context, int32_t slot), const void *context,
+                           int (*find)(const void *context, int32_t slot), const void *context,
                            struct weft_event_slots *out);
 
 /* True if the bounds of a problem are proven in its early form. */

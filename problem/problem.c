@@ -341,6 +341,8 @@ static void compare_slots(struct comparison *comparison, const struct weft_probl
                         b->slots[s].index);
         compare_integer(comparison, a->slot_names[s], "micro-step", a->slots[s].micro,
                         b->slots[s].micro);
+        compare_integer(comparison, a->slot_names[s], "host's wait", a->slots[s].syncs,
+                        b->slots[s].syncs);
         compare_ns(comparison, a->slot_names[s], "takes", a->slot_ns[s], b->slot_ns[s]);
     }
 }

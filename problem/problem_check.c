@@ -137,7 +137,7 @@ static enum weft_status check_slot(const struct checker *checker, int32_t s, int
 {
     const struct weft_problem *problem = checker->problem;
     struct weft_slot slot = problem->slots[s];
-    struct weft_slot expected = {WEFT_SLOT_UPDATE, -1, 0};
+    struct weft_slot expected = {WEFT_SLOT_UPDATE, -1, 0, false};
     bool inside = *at < weft_period_frame(&problem->period, n_layers);
     if (inside) expected = weft_period_form(&problem->period, n_layers, *at);
     if (slot.kind == WEFT_SLOT_UPDATE) {

@@ -74,6 +74,7 @@ struct slot_row {
     const char *name;
     int32_t index, micro;
     int64_t ns;
+    bool syncs;
 };
 static const struct weft_key_table slot_table = WEFT_KEY_TABLE(
     "A part of the period.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, slot_row, name, "for people"),
@@ -82,7 +83,10 @@ static const struct weft_key_table slot_table = WEFT_KEY_TABLE(
     WEFT_KEY_RANGE(slot_row, index, -1, WEFT_KEY_MOST, "of its decision or layer"),
     WEFT_KEY_COUNT(slot_row, micro, "micro-step"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "time_ns", slot_row, ns,
-                      "time of compute under every strategy"));
+                      "time of compute under every strategy"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "syncs", WEFT_KEY_BOOL, slot_row, syncs,
+                      "the host, which runs ahead, waits for it; in backward if its layer "
+                      "recomputes"));
 
 static const struct weft_key_table time_table = WEFT_KEY_TABLE(
     "Time that a strategy adds to a slot.",
@@ -354,7 +358,8 @@ static enum weft_status read_slots(struct reader *reader, const struct weft_json
         WEFT_TRY(read_keys(reader, &slot_table, it, &row));
         problem->slot_names[s] = row.name;
         problem->slot_ns[s] = row.ns;
-        problem->slots[s] = (struct weft_slot){.index = row.index, .micro = row.micro};
+        problem->slots[s] =
+            (struct weft_slot){.index = row.index, .micro = row.micro, .syncs = row.syncs};
         WEFT_TRY(read_slot_kind(reader, it, &problem->slots[s].kind));
     }
     return WEFT_OK;

@@ -123,6 +123,7 @@ static void write_slots(const struct weft_problem *problem, struct weft_json_wri
         weft_json_put_integer(writer, "index", problem->slots[s].index);
         weft_json_put_integer(writer, "micro", problem->slots[s].micro);
         weft_json_put_integer(writer, "time_ns", problem->slot_ns[s]);
+        if (problem->slots[s].syncs) weft_json_put_bool(writer, "syncs", true);
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);

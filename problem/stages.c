@@ -122,6 +122,8 @@ static enum weft_status fill_slot(struct builder *b, int32_t s)
     if (computes) {
         WEFT_TRY(common_ns(b, slot, &problem->slot_ns[s]));
         owner = b->config->model->layers[slot.index].name;
+        problem->slots[s].syncs = b->config->model->layers[slot.index].syncs_host &&
+                                  weft_config_target(b->config)->runs_ahead;
     } else if (slot.kind == WEFT_SLOT_NORM && ends_with_norm(b)) {
         problem->slot_ns[s] = weft_curve_at(&b->profile->norm, sharded_elements(b->stages->shards));
     } else if (slot.kind == WEFT_SLOT_UPDATE) {

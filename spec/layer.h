@@ -31,6 +31,7 @@ struct weft_layer {
     const char *name;             /* "h.3" */
     const struct weft_kind *kind; /* outlives the layer */
     bool frozen;
+    bool syncs_host; /* a host that runs ahead waits for its forward */
     bool is_table;   /* backward reads none of its parameters, as for a kind that reads tokens */
     bool bias;       /* if the kind may have one */
     int32_t tie;     /* index of the layer that shares its first tensor, or -1 */

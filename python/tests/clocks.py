@@ -20,6 +20,7 @@ class Times:
     reductions: dict  # of units that train
     spans: dict  # first and last layer of a unit
     rest: int = 0
+    syncs: set = field(default_factory=set)  # layers that the host waits for in forward
 
 
 def read_times(plan):
@@ -41,7 +42,8 @@ def read_times(plan):
         if found and decision["name"] in moved["all_gather"]:
             spans[decision["name"]] = (min(found), max(found))
     rest = sum(ns for slot, ns in zip(problem["slots"], spent) if slot["kind"] not in layers) + problem["agree_ns"]
-    return Times(layers["forward"], layers["backward"][::-1], moved["all_gather"], moved["reduce_scatter"], spans, rest)
+    syncs = {slot["index"] for slot in problem["slots"] if slot.get("syncs")}
+    return Times(layers["forward"], layers["backward"][::-1], moved["all_gather"], moved["reduce_scatter"], spans, rest, syncs)
 
 
 @dataclass
@@ -106,6 +108,8 @@ def run_micro_step(streams, units, root, reduces):
                 for other in unit["forward"]:
                     streams.gather(other)
         streams.compute += spent
+        if layer in times.syncs:
+            streams.gathered = max(streams.gathered, streams.compute)
         for name, unit in named.items():
             if times.spans[name][1] == layer and unit["reshard_after_forward"]:
                 streams.full.discard(name)
@@ -120,6 +124,9 @@ def run_micro_step(streams, units, root, reduces):
                     if named[other]["unshard_in_backward"]:
                         streams.gather(other)
         streams.compute += times.backward[layer]
+        recomputes = any(named[name].get("checkpoint") for name in order if times.spans[name] == (layer, layer))
+        if layer in times.syncs and recomputes:
+            streams.gathered = max(streams.gathered, streams.compute)
         for name in order:
             if times.spans[name][0] == layer:
                 streams.full.discard(name)

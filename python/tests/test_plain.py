@@ -26,7 +26,7 @@ def make_random_config(choose):
     layers = [{"name": f"l{place}", "type": "custom", "hidden": 0, "forward_flops": f"{choose.randint(1, 400)}M",
                "backward_flops": f"{choose.randint(1, 800)}M", "parameters": 2 * choose.randint(1, 300000),
                "output": "64KiB", "saved": f"{choose.randint(1, 500)}KiB", "temporary": "16KiB", "table": place == 0,
-               "checkpoints": place > 0} for place in range(count)]
+               "checkpoints": place > 0, "host_sync": choose.random() < 0.2} for place in range(count)]
     return {"version": 1, "model": {"layers": layers},
             "cluster": {"ranks": 2, "device": {"flops": {"f32": "1T"}, "memory_bandwidth": "10GB/s"},
                         "link": {"intra": {"bandwidth": "1GB/s"}}},

@@ -684,7 +684,7 @@ def runs_ahead(said):
     return said.get("for", "").startswith("fsdp2") and not said["for"].endswith("-blocking")
 
 
-def find_events(said, copies):
+def find_events(said, copies, syncs):
     """Returns the slots at which gathers begin that a slot launches: its own gather, and others."""
     own, others, event, copied = [], [], 0, 0
     for s, slot in enumerate(said["slots"]):
@@ -699,6 +699,8 @@ def find_events(said, copies):
         if backward and s in copies:
             event = s
         others.append(event)
+        if s in syncs:
+            event = s + 1
     return own, others
 
 
@@ -707,7 +709,8 @@ def make_early(said):
     said = json.loads(json.dumps(said))
     certain = {item["last"] + 1 for item in said["items"] if item["acquires"]
                and len(item["strategies"]) == len(said["decisions"][item["decision"]]["strategies"])}
-    own, _ = find_events(said, certain)
+    syncs = {s for s, slot in enumerate(said["slots"]) if slot.get("syncs") and slot["kind"] == "forward"}
+    own, _ = find_events(said, certain, syncs)
     for item in said["items"]:
         if item["acquires"]:
             item["held_bytes"], item["first"] = 0, min(item["first"], own[item["first"]])

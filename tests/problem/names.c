@@ -43,7 +43,7 @@ static void expect_names(const char *const *layers, const char *const *units, co
     struct weft_text out;
     for (int32_t micro = 0; micro < 2; micro++) {
         for (int32_t l = 0; layers[l]; l++) {
-            slots[problem.n_slots] = (struct weft_slot){WEFT_SLOT_FORWARD, l, micro};
+            slots[problem.n_slots] = (struct weft_slot){WEFT_SLOT_FORWARD, l, micro, false};
             snprintf(names[problem.n_slots], sizeof names[0], "F%d:%s", micro + 1, layers[l]);
             slot_names[problem.n_slots] = names[problem.n_slots];
             problem.n_slots++;

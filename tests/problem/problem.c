@@ -201,9 +201,9 @@ Test(problem, slots_make_a_period)
     problem = small_problem();
     problem.slots[3].index = 1;
     refused_problem(&problem, "slots[3]");
-    problem.slots[3] = (struct weft_slot){WEFT_SLOT_BACKWARD, 0, 0};
+    problem.slots[3] = (struct weft_slot){WEFT_SLOT_BACKWARD, 0, 0, false};
     refused_problem(&problem, "expected forward");
-    problem.slots[3] = (struct weft_slot){WEFT_SLOT_FORWARD, 0, 0};
+    problem.slots[3] = (struct weft_slot){WEFT_SLOT_FORWARD, 0, 0, false};
     problem.slots[1].index = 0;
     refused_problem(&problem, "slots[1]");
     problem.slots[1].index = 2;

@@ -41,9 +41,11 @@ static inline struct weft_problem_item small_item(int32_t decision, int32_t kind
 static inline struct weft_problem small_problem(void)
 {
     static struct weft_slot slots[N_SMALL_SLOTS] = {
-        {WEFT_SLOT_UPDATE, 0, 0},   {WEFT_SLOT_UPDATE, 1, 0},  {WEFT_SLOT_FILL, -1, 0},
-        {WEFT_SLOT_FORWARD, 0, 0},  {WEFT_SLOT_FORWARD, 1, 0}, {WEFT_SLOT_BACKWARD, 1, 0},
-        {WEFT_SLOT_BACKWARD, 0, 0}, {WEFT_SLOT_DRAIN, -1, 0},  {WEFT_SLOT_NORM, -1, 0}};
+        {WEFT_SLOT_UPDATE, 0, 0, false},   {WEFT_SLOT_UPDATE, 1, 0, false},
+        {WEFT_SLOT_FILL, -1, 0, false},    {WEFT_SLOT_FORWARD, 0, 0, false},
+        {WEFT_SLOT_FORWARD, 1, 0, false},  {WEFT_SLOT_BACKWARD, 1, 0, false},
+        {WEFT_SLOT_BACKWARD, 0, 0, false}, {WEFT_SLOT_DRAIN, -1, 0, false},
+        {WEFT_SLOT_NORM, -1, 0, false}};
     static const char *names[N_SMALL_SLOTS] = {"U:a", "U:b", "fill",  "F:a", "F:b",
                                                "B:b", "B:a", "drain", "norm"};
     static int64_t slot_ns[N_SMALL_SLOTS] = {0, 0, 0, 1000, 1000, 2000, 2000, 0, 100};

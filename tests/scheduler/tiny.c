@@ -122,19 +122,19 @@ static void add_slots_tiny(struct tiny_builder *b)
     for (int32_t s = 0; s < problem->n_slots; s++) {
         struct weft_slot *slot = &problem->slots[s];
         if (s < n) {
-            *slot = (struct weft_slot){WEFT_SLOT_UPDATE, s, 0};
+            *slot = (struct weft_slot){WEFT_SLOT_UPDATE, s, 0, false};
         } else if (s == n) {
-            *slot = (struct weft_slot){WEFT_SLOT_FILL, -1, 0};
+            *slot = (struct weft_slot){WEFT_SLOT_FILL, -1, 0, false};
         } else if (s <= 2 * n) {
-            *slot = (struct weft_slot){WEFT_SLOT_FORWARD, s - n - 1, 0};
+            *slot = (struct weft_slot){WEFT_SLOT_FORWARD, s - n - 1, 0, false};
             problem->slot_ns[s] = draw(b, 500, 1500);
         } else if (s <= 3 * n) {
-            *slot = (struct weft_slot){WEFT_SLOT_BACKWARD, 3 * n - s, 0};
+            *slot = (struct weft_slot){WEFT_SLOT_BACKWARD, 3 * n - s, 0, false};
             problem->slot_ns[s] = draw(b, 1000, 3000);
         } else if (s == 3 * n + 1) {
-            *slot = (struct weft_slot){WEFT_SLOT_DRAIN, -1, 0};
+            *slot = (struct weft_slot){WEFT_SLOT_DRAIN, -1, 0, false};
         } else {
-            *slot = (struct weft_slot){WEFT_SLOT_NORM, -1, 0};
+            *slot = (struct weft_slot){WEFT_SLOT_NORM, -1, 0, false};
             problem->slot_ns[s] = 25;
         }
         problem->slot_names[s] = weft_pool_format(&problem->pool, "slot%d", s);

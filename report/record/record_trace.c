@@ -27,6 +27,14 @@ struct shown {
     int64_t process, step, begins_ns;
 };
 
+/* A process is named "rank 0, wall clock": after the rank by the clock of its times. */
+static void take_clock(struct weft_source *record, const struct weft_json_value *event)
+{
+    const char *name = weft_record_word(record, weft_json_member(event, "args"), "name");
+    const char *comma = strstr(name, ", ");
+    if (has_word(event, "name", "process_name") && comma) record->trace->source = comma + 2;
+}
+
 static void take_lane(struct weft_source *record, const struct weft_json_value *event)
 {
     struct weft_record_trace *trace = record->trace;
@@ -108,6 +116,7 @@ static void take_events(struct weft_source *record, const struct weft_json_value
     for (const struct weft_json_value *at = weft_json_first(events); at != NULL;
          at = weft_json_next(at)) {
         if (weft_record_integer(at, "pid") != shown.process) continue;
+        if (has_word(at, "ph", "M")) take_clock(record, at);
         if (has_word(at, "ph", "M")) take_lane(record, at);
         if (has_word(at, "ph", "X")) take_span(record, &shown, at);
         if (has_word(at, "ph", "C")) take_live(record, &shown, at);

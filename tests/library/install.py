@@ -120,7 +120,7 @@ def installed_schemas_are_the_program_s(weft):
     prefix = next(root.rglob("bin/weft")).parent.parent
     schemas = sorted((prefix / "share/weft/schema").iterdir())
     assert [path.stem for path in schemas] == ["cluster", "config", "export", "manifest", "metrics",
-                                               "model", "plan", "profile", "result"], schemas
+                                               "model", "plan", "profile", "result", "rival"], schemas
     for path in schemas:
         assert path.read_text() == run(prefix / "bin/weft", "schema", path.stem), path
 

@@ -221,13 +221,13 @@ int main(int argc, char **argv)
     emu_begin(argc, argv);
     emu_case("adamw: the CPU's bits", adamw_is_the_cpus);
     emu_case("sgd: the CPU's bits", sgd_is_the_cpus);
-    emu_case("lion: the CPU's bits", lion_is_the_cpus);
     emu_case("lamb: the CPU's bits", lamb_is_the_cpus);
     emu_case("lamb without trust", lamb_without_trust_is_adamw);
     emu_case("a step that stops changes nothing", a_step_that_stops_changes_nothing);
     emu_case("a copy of another dtype is refused", a_copy_of_another_dtype_is_refused);
     emu_case("pieces make the whole", pieces_make_the_whole);
     emu_case("no byte too many", moves_no_byte_too_many);
+    emu_case("lion: the CPU's bits", lion_is_the_cpus);
     return emu_end({"each<update_op<bf16, bf16, adamw_of_elements, 2> >",
                     "each<update_op<f16, f16, sgd_of_elements, 1> >",
                     "each<update_op<float, float, sgd_of_elements, 0> >",

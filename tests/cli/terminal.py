@@ -46,6 +46,7 @@ VERBS = (
     (0, "sweep", "run.json", "--points", "9", "--planners", "ilp,all-fsdp,ddp,bytescheduler,dear"),
     (0, "sweep", "run.json", "--points", "2", "--planners", "ilp,greedy", "--measure"),
     (0, "sweep", "run.json", "--split", "--points", "3"),
+    (0, "study", "run.json", "--points", "2", "--planners", "ilp,greedy", "-o", "new"),
     (None, "demo", "--set", "train.steps=3", "--set", "train.seq_len=16", "--set",
      "train.micro_batch=1"),
     (0, "init", "--list"), (73, "init", "run.json"),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The boundary of a need: the largest integer with a need within a limit. Needs grow with the
  * integer. They are expensive to compute and nearly linear, so lines through known points give the
  * next guess. */

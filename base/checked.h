@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checked integer arithmetic, for every size or count from a file. Each function returns false and
  * leaves *out untouched when an operand is negative or the exact result does not fit. */
 #ifndef WEFT_BASE_CHECKED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The monotonic clock in nanoseconds, and a thread's CPU time. Weft never uses the calendar to
  * measure or wait. */
 #ifndef WEFT_BASE_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The only compiler extensions of the planning half: attributes. include/weft.h has the attributes
  * that library users see. */
 #ifndef WEFT_BASE_COMPILER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC32C (Castagnoli, reflected 0x82F63B78) as in iSCSI (RFC 3720) and ext4. It finds every burst
  * of up to 32 bits, and all but 2^-32 of other errors. A CRC is linear over XOR, so ranks that each
  * hold some bytes of a chunk compute shares of its CRC and XOR them. */

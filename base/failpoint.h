@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A failpoint makes one rank fail at one place of one step, for tests:
  * "forward:rank=1:step=3:do=kill". Every build has them; without one nothing happens. */
 #ifndef WEFT_BASE_FAILPOINT_H

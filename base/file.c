@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* realpath is XSI. */
 #define _XOPEN_SOURCE 700
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole small files. Reads have a size limit. A reader sees a write's old file or its new file,
  * never a part. */
 #ifndef WEFT_BASE_FILE_H

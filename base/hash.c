@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MurmurHash3_x64_128 of Austin Appleby (public domain), seed 0. Bytes are little-endian on every
  * machine. */
 #include "base/hash.h"

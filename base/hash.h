@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A 128-bit hash that names inputs (config, profile, plan) and detects accidental change, not
  * attacks. Equal bytes have equal hashes on every machine. */
 #ifndef WEFT_BASE_HASH_H

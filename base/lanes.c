@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/lanes.h"
 
 const char *weft_lane_kind_name(enum weft_lane_kind kind)

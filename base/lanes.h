@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lane serves one block at a time, in order. Lane 0 computes. The others move data (networks,
  * copies between tiers, disks) or update on the host. Each has two rates: of compute while the lane
  * is busy, and of the lane while compute is. With several busy lanes compute takes the least of

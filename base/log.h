@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Progress and warnings of the library go to one sink, which the program sets. Without a sink they
  * are dropped. This is the only global state in Weft. Any thread may call the sink. */
 #ifndef WEFT_BASE_LOG_H

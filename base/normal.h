@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Uniform and normal random numbers, shared by loops of the CPU and kernels of a GPU. Each
  * operation is rounded as in IEEE 754 and none is contracted, so all devices give the same bits. Of
  * mathematical libraries only sqrt is used, which is exact everywhere. There are no branches, so

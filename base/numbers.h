@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dtypes of tensors, and 16-bit floating-point numbers as bits. There are no branches, so loops
  * over them become vectors. Widening is exact; narrowing rounds to nearest, ties to even. bf16 is
  * the upper half of an fp32, f16 is IEEE 754 binary16 with denormals. NaNs stay NaNs. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pool owns many small host allocations with one lifetime. Every immutable product of a stage
  * (model, plan, trace ...) has one. Memory is zeroed and aligned to 64 bytes. Training memory is in
  * the arena, not in pools. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starts a program as a child process that ends with this process, even if a signal ends this
  * process. exec resets signal handlers, but an earlier signal would run them in the child. So
  * signals stay blocked from fork until handlers are gone. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counter-based random numbers. Every draw is a pure function of (seed, stream, counter), so a
  * value depends neither on the caller nor on the order of draws. Streams are named by a hash, such
  * as of a tensor's name. The generator is Philox4x32-10 (Salmon et al., SC'11). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Escapes untrusted text before printing: names and values from files, paths, generated text.
  * Control characters (U+0000 to U+001F, U+007F to U+009F), marks of direction and characters
  * without width become \u001b; bytes that are not UTF-8 become \xff. All text for people passes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The limit of the stack (ulimit -s), which applies to threads too. Below a minimum the system
  * would end a process by a signal, so the start checks it. */
 #ifndef WEFT_BASE_STACK_H

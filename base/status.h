@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A status is the only way for a Weft function to fail. An error is a status with one message for
  * people: the fact, its place, and a cure. It is filled once, at the place of the fact, and printed
  * once, in cli/. weft_fail keeps an error that *err already has, because the first fact wins.

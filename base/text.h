@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A text is a growable, NUL-terminated string. It remembers a failure to grow; check once at the
  * end with weft_text_ok. */
 #ifndef WEFT_BASE_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Units of measure in configs, and back. Bytes "24GiB" (1024) or "24GB" (1000); rates "25Gbit/s",
  * "6GB/s"; times "8us"; counts "312T". A bare number or "24G" is an error that shows both readings.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A watch shows the progress of work. The worker reports as often as it likes; each report calls
  * the watcher, which decides when to print. One thread reports at a time. All functions accept
  * NULL. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work limits a search. It counts operations in units that depend neither on the machine nor on its
  * load, so equal questions have equal answers. A loop spends a cost that follows from the sizes of
  * its input. A unit is about a nanosecond of one core of the machine that the costs were measured

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines for people: the columns of a text, and prose broken between words. Escape sequences of
  * colour (ESC [ ... m) take no column; every other UTF-8 character takes one. */
 #ifndef WEFT_BASE_WRAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the rate of saves as a share of the disk's rate. One rank saves a model's state;
  * between two saves, the bench writes a plain file of as many bytes to the same directory, in
  * one stream, and syncs it.

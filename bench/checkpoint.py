@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the cost of saves for training, in one run that saves in the background every few steps.
 
 Compares the steps just after a save with the other steps of the same run. The clock is that of this program, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the local communicator's collectives with blocks of 1 KiB to 32 MiB: the median time,
  * and bytes of the block per second. Starts its own ranks; rank 0 prints one line of JSON per size.
  * Blocks rotate through the arena, so large blocks come from memory and not from a cache.

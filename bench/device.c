@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the cost of one instruction on a stream of the CPU device. An instruction is an empty
  * task between two stamps, an event that it waits for and one that it records, as the executor
  * issues them. Prints one line of JSON per figure. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the executor's cost per instruction. One rank runs a chain of layers that compute almost
  * nothing (one sample of 16 numbers), so nearly all of the time is the executor's. The limit is 2
  * us per instruction on one stream. Prints one line of JSON. */

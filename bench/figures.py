@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the figures of RESULTS.md that need ranks: figures.py [--weft PROGRAM] FIGURE...
 
     memory    measured against planned memory of ranks that hold at least 200 MB of state

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints, as JSON, the best rate of matrix products on one thread. The shapes are those of a 10 M
  * GPT's layers (2048 rows, width 384) and squares of 1024 to 2048. `bench/figures.py compute` runs
  * it next to a training step, as the reference. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the time that ranks take to map their arenas: map CONFIG [path.key=value...]. It plans
  * and starts the config's ranks. Each rank maps its arena and the parts of its peers' arenas that
  * it reads, several times.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the CPU layers on one thread: GEMM by shape; a training step of a GPT with 10 million
  * parameters as a share of the best GEMM rate; attention of shared heads by products and as whole
  * heads; AdamW against a loop that only moves the same bytes; the norm.

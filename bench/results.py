@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes RESULTS.md from bench/results/*.json: bench/results.py [--check]
 
 A file is a subject with `title` and `tables`. A table has the keys of KEYS: `asked` lists goals, the reached values

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Re-creates every figure that needs ranks: bench/run.sh [BUILD]. Takes twenty minutes. Run nothing else on the machine.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Trains a GPT of about 10 M parameters on real text, on 2 ranks over an emulated link. The memory limit is halfway
 # between the needs of all-fsdp and all-sdp. Prints validation bits per byte and a sample.
 #

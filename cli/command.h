@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command is one verb of the program: a row of the table in main.c and one file. Commands return
  * a status and fill an error. Only main.c prints the error and picks the exit code. */
 #ifndef WEFT_CLI_COMMAND_H

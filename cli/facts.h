@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A fact is a line of a bug report about this program, or about the machine as the program sees it.
  * Facts are not judged. */
 #ifndef WEFT_CLI_FACTS_H

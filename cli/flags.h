@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A flag is a row of one table. The parser, help, manual pages and shell completion all use this
  * row. Verbs list the flags that they take. */
 #ifndef WEFT_CLI_FLAGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compression of written files as gzip, in programs that were built with zlib. */
 #ifndef WEFT_CLI_GZIP_H
 #define WEFT_CLI_GZIP_H

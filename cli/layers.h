@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer files are shared objects with layer kinds (struct weft_layers of include/weft.h), opened
  * for --layers. Configs that are read with `known` may use their kinds. */
 #ifndef WEFT_CLI_LAYERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Progress goes to stderr after half a second of work. On a terminal it is one line, redrawn at
  * most ten times a second. In CI, on a dumb terminal and in files it is plain lines, one per 10 s
  * or 10 %. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of `weft report`, which `weft train --report` writes too. */
 #ifndef WEFT_CLI_REPORT_H
 #define WEFT_CLI_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Examples from runs. Tests check them against their schemas. */
 #include "cli/schema_files.h"
 

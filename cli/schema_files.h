@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON Schemas of the files that Weft writes, from the key tables of their readers. Each has
  * examples from runs, and tests check new files against it. Configs have field tables
  * (spec/field.h). */

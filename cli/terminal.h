@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Width and colours of the output. A terminal has a width and may show colours; other outputs get
  * 80 columns without colours. */
 #ifndef WEFT_CLI_TERMINAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trains a byte-level GPT with a layer of its own: y = x * sigmoid(gain * x + bias), where `group`
  * neighbouring channels share a gain and a bias.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libweft plans and trains models within a memory limit. This is its only header.
  *
  * A struct weft holds one run: the caller's layer kinds, a config, a plan, a rank's share of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relu and gelu, without parameters. ReLU's derivative follows from its output, which the next
  * layer often saves anyway. GELU's derivative needs its input. */
 #include "layers/recipe/recipe.h"

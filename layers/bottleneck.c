@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ResNet-50's block (He et al. 2016, figure 5): a 1x1 convolution to `width` maps, a 3x3 one with
  * the stride, and a 1x1 one to `filters` maps. Each is normalised, and the input is added. Where
  * shapes differ, the input passes through a normalised 1x1 convolution. The stride is at the 3x3

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Takes the mean over the sequence, then a product to the classes, then cross-entropy. Tensors: 0
  * weight [classes, hidden]; 1 bias. Backward needs only saved activations. */
 #include "layers/recipe/recipe.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution, normalised over the batch if `norm` is set, with ReLU in place. Tensors: 0 weight
  * [filters, channels * kernel^2]; 1 bias if it has one; norm.weight and norm.bias if it is
  * normalised. Planning only.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "layers/custom.h"
 
 #include "layers/shared/keys.h"

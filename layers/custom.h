@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A custom layer is described by its figures alone, each for one sample of seq_len tokens. Tensor 0
  * is parameters [parameters], if there are any. Planning only. */
 #ifndef WEFT_LAYERS_CUSTOM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An embedding looks up tokens. Tensors: 0 tokens [vocab, hidden]; 1 positions [positions, hidden],
  * added if the layer has any. Backward reads the tokens, unless the layer is frozen. */
 #ifndef WEFT_LAYERS_EMBEDDING_H

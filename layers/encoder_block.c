@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block of BERT or ViT. It differs from transformer_block in two ways: every token attends to all
  * tokens, so attention costs twice as much, and no probabilities are saved. Planning only. */
 #include "layers/shared/block.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer normalisation: 0 weight, 1 bias. Backward reads the input. */
 #include "layers/recipe/recipe.h"
 #include "layers/shared/keys.h"

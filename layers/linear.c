@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A matrix product. Tensors: 0 weight [outputs, hidden]; 1 bias if it has one. Backward reads the
  * input, unless the layer is frozen. */
 #include "layers/recipe/recipe.h"

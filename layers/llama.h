@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of Llama's kinds: their keys, and the steps that they have in common. */
 #ifndef WEFT_LAYERS_LLAMA_H
 #define WEFT_LAYERS_LLAMA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Llama's block: RMS norms, rotary positions, keys and values that heads share, a gated MLP. With
  * qkv_bias it is Qwen 2's, with a window Mistral's. */
 #include "layers/llama.h"

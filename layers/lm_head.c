@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Product to the vocabulary with cross-entropy. Tensors: 0 weight [vocab, hidden], or the
  * embedding's tokens if tied; 1 bias. Backward reads the input, unless the layer is frozen. */
 #include "layers/recipe/recipe.h"

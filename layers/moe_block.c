@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixtral's block (Jiang et al. 2024). Each token passes through active_experts of the experts.
  * Tokens are assumed to spread evenly, without a capacity limit or dropped tokens. Planning only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OLMo 2's block: norms after attention and MLP, before the sums, and of whole queries and keys.
  * Otherwise it is Llama's. */
 #include "layers/llama.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phi-3's block: Llama's, without biases. Its files have queries, keys and values as one matrix,
  * and both halves of the MLP's first product too. */
 #include "layers/llama.h"

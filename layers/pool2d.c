@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The largest number, or the mean, of each window, without parameters. Planning only. */
 #include "layers/shared/image.h"
 

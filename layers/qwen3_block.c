@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Qwen 3's block: Llama's, with RMS norms of each head of queries and keys. */
 #include "layers/llama.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RMS normalisation. Backward reads the input. */
 #include "layers/llama.h"
 

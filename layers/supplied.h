@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Supplied layers come from the library's user: one struct weft_layer_kind (include/weft.h) for
  * each type. A wrapper turns it into a kind like Weft's own, and checks each answer of its
  * functions before use. */

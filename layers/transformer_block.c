@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPT-2's block: pre-norm, causal attention, tanh GELU. Backward reads the input. */
 #include "layers/recipe/recipe.h"
 #include "layers/shared/block.h"

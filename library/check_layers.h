@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of supplied layers: backward must be the derivative of forward, and both must write all
  * their outputs and nothing more. Runs in f32 on random numbers, on one rank. */
 #ifndef WEFT_LIBRARY_CHECK_LAYERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An estimate computes the memory that each policy needs. It examines every period that the config
  * leaves open and keeps the best of each row. Times need not be known. */
 #ifndef WEFT_LIBRARY_ESTIMATE_H

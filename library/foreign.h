@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs of a prediction that a run may not share with the measurement: machine, threads,
  * cores, ranks, link, precision, library, and load. Planning for another machine is correct;
  * training with its times is not. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A machine is a rank's device, its communicator with the other ranks, and its kernels. */
 #ifndef WEFT_LIBRARY_MACHINE_H
 #define WEFT_LIBRARY_MACHINE_H

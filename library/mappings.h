@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that the system allows the mappings of a session's program: half of the limit of mappings,
  * and all addresses. Larger pages need fewer mappings. */
 #ifndef WEFT_LIBRARY_MAPPINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps that a run recorded in its metrics, and their comparison with a replay's. */
 #ifndef WEFT_LIBRARY_RECORDED_H
 #define WEFT_LIBRARY_RECORDED_H

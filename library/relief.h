@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reliefs are settings with which a config needs less memory: recomputation and smaller
  * micro-batches. The error of a limit that no plan fits names them. */
 #ifndef WEFT_LIBRARY_RELIEF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rival is a file with plans that another program made: strategies and placements for periods of
  * one config (docs/rivals.md). They get pages and are judged by the simulator and by the checks
  * that every plan of Weft passes. A rival has no proof. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run of libweft: this rank trains a plan with the other ranks, reports each step, and keeps the
  * run in a directory. */
 #ifndef WEFT_LIBRARY_RUN_H

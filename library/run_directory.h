@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run's directory holds its config, plan, profile, metrics, result and checkpoints. One run at a
  * time writes to it. No run writes to a directory with files of others (run_mark.h). */
 #ifndef WEFT_LIBRARY_RUN_DIRECTORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mark of a run's directory is the first file that a run writes there. Without it, files with a
  * run's names belong to the user, and nothing may overwrite them. */
 #ifndef WEFT_LIBRARY_RUN_MARK_H

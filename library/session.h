@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session leads from a config to a plan. It finds the profile, makes the stages, and makes a plan
  * or reads one and checks it against the config. */
 #ifndef WEFT_LIBRARY_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.recompute "if-needed": layers recompute if nothing fits without. */
 #include <string.h>
 

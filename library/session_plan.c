@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Planning of a session: every variant that the config leaves open, and the best plan of all. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cost of a target: the step of Weft's own plans at the same limit, next to that of a plan that
  * another runtime runs. */
 #ifndef WEFT_LIBRARY_TARGET_COST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of include/weft.h: one handle for a session, a rank's machine and a run. */
 #include "include/weft.h"
 

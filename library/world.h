@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A world is the ranks that an MPI launcher started, on one host or several. Each process is one
  * rank. Rank 0 hands messages to the others, and judges how they end. */
 #ifndef WEFT_LIBRARY_WORLD_H

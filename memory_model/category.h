@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A category names the purpose of bytes of memory. */
 #ifndef WEFT_MEMORY_MODEL_CATEGORY_H
 #define WEFT_MEMORY_MODEL_CATEGORY_H

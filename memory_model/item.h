@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An item is the equal blocks that a strategy sends over a lane, or processes on it. It acquires
  * (bytes are held from launch to use) or releases (bytes are held from their birth to completion).
  */

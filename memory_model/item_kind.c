@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "memory_model/item_kind.h"
 
 /* name, op_name, family, role, count, there, acquires, of_update, needs_step */

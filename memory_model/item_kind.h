@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds of items: one row each. The number of a kind is also its op (program/op.h), and files sort
  * items by it, so the order of kinds never changes. problem/, program/ and runtime/exec/ look up
  * the rest by family or kind. */

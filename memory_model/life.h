@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A life is the slots in which bytes are needed. */
 #ifndef WEFT_MEMORY_MODEL_LIFE_H
 #define WEFT_MEMORY_MODEL_LIFE_H

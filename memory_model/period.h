@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A period is the compute stream of one training step as a sequence of slots. With clipping by the
  * global norm, m micro-steps make
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ring holds the blocks that pass through a tier: seats of one block each, with bytes that are
  * held all the time. State on its way to a disk and back uses a ring, on the host if the host is a
  * tier, otherwise on the device. A seat is free again when its block has left. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints in host memory (train.checkpoint.host): two whole ones, the generations, each shared
  * by all ranks in equal parts. The bytes are those of a checkpoint's files, each in whole pages. */
 #ifndef WEFT_MEMORY_MODEL_VAULT_H

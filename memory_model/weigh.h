@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weighing computes a unit's bytes in each slot under each strategy, in closed form: the planning
  * side of the memory model. A unit's strategy is a policy and a way to keep optimizer state and
  * master: a location, and the place of the update. A layer's strategy is the location of its saved

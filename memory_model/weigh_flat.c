@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory as PyTorch's FSDP2 holds it. A unit has one flat buffer for each of its collectives.
  *
  * Gathers: the flat buffer lives from the launch. Before the unit's forward or backward it is

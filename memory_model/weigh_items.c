@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Items: gathers, reductions, and copies of state and saved activations. */
 #include "base/checked.h"
 #include "memory_model/weigh.h"

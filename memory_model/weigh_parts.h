@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of weighing (memory_model/weigh.h): holds are in weigh.c, items in weigh_items.c. */
 #ifndef WEFT_MEMORY_MODEL_WEIGH_PARTS_H
 #define WEFT_MEMORY_MODEL_WEIGH_PARTS_H

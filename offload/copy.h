@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A copier copies blocks between tiers: down to a lower tier, and up from it. Each direction has
  * one thread, which copies in order of submission. On an emulated link a block takes the link's
  * time. A device with its own copies needs no copier.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of bytes that nothing reads soon. They bypass the caches, which other work needs. */
 #ifndef WEFT_OFFLOAD_COPY_BYTES_H
 #define WEFT_OFFLOAD_COPY_BYTES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A disk file is a file without a name in a directory. It is reserved whole, and bypasses the page
  * cache if its file system allows. It is gone when it is closed, however the process ends. So no
  * process finds or trusts an old one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of the system. */
 #define _GNU_SOURCE /* fallocate, preadv, statx, mincore */
 #include "offload/disk.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A memory node is memory that some cores reach faster than others (NUMA). Most machines have one
  * node. */
 #ifndef WEFT_OFFLOAD_NODE_H

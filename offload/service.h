@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A service executes requests on its own threads. It has lanes. The requests of a lane begin in
  * order of submission, and end in any order if the lane has several threads. The first failed
  * request ends the service. Queued requests are dropped, and every call that waits or submits

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A span is contiguous memory. Scattered memory is a list of spans, in order. */
 #ifndef WEFT_OFFLOAD_SPAN_H
 #define WEFT_OFFLOAD_SPAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store is a file of blocks. Its own threads read and write whole blocks, several at once. A read
  * returns the bytes of the last write, or an error: the CRC of each block stays in memory. The file
  * has no name and does not outlive the process.

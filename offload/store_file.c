@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The work of a store's threads. */
 #include "offload/store_file.h"
 

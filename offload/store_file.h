@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file of a store: its blocks, the facts about each, and the work of the store's threads.
  * store.c queues the requests. */
 #ifndef WEFT_OFFLOAD_STORE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tier is memory for offloaded state, gradients and saved activations: private memory of this
  * process. It is reserved once, between guard pages, and every page is resident before the first
  * step. It is given out in pages, in order. The address of a page never changes.

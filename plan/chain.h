@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Placements have two orders: that of their lane, and that of their chain. A chain is items that
  * follow one another: each block begins after the same block of the previous item, on any lane. The
  * plan's array respects both orders. */

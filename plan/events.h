@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A host that runs ahead of its device, as FSDP2's on a GPU, queues a gather long before compute
  * reaches the hook that launches it. The gather begins when its stream has passed the events that
  * were recorded before the launch. FSDP2's streams of gathers wait (PyTorch 2.15):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A need is the memory of a policy in its fullest slot when every unit has the policy, and its
  * step. Both depend on the placement of blocks, so a need names a way to place them. */
 #ifndef WEFT_PLAN_NEED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strategies and placements as JSON: in a plan's file, and in a file of another program's plans
  * (library/rival.h). */
 #ifndef WEFT_PLAN_PLACED_H

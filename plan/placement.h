@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A placement gives the launch slot and the deadline of one block. A lane runs its blocks in order:
  * no block starts before the launch of the previous one, and a complete block implies that the
  * previous one is complete. In normal form, launches of gathers and deadlines of reductions state

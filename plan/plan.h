@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan has a strategy for every decision and a placement for every block. It also has a
  * prediction, a bound below which no plan can be, and the problem that it solves. It is the same
  * for all ranks. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan's record of a planned period that it does not use: its terms, its bound, and a certificate
  * of the bound. The config and its profile make the problem again, so the record has no more of
  * it. */

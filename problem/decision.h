@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A decision is one choice of the planner: the policy and location of a unit, or the location of a
  * layer's saved activations. Its alternatives are its strategies, at most 64. A set of strategies
  * is a uint64_t with bit k for strategy k, and a list of names in files. A strategy depends on no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The early form of a problem is a relaxation for a target that runs ahead (plan/events.h). Gathers
  * may move from the first event that any plan lets them begin at, and hold no bytes before their
  * use, because memory follows their launch and not their move. With several lanes a reduction may

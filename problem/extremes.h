@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every key of a config may be in its range and still the sums of the problem may not. The error
  * then names the key of the config, not the part of the problem. */
 #ifndef WEFT_PROBLEM_EXTREMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes and times of items: a function of the kind's role, the profile and the period. */
 #ifndef WEFT_PROBLEM_ITEM_TIMES_H
 #define WEFT_PROBLEM_ITEM_TIMES_H

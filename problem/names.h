@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of units for people: "wte+h.1-4+ln_f", where files have "wte+..+h.1" to "h.4+..+ln_f". */
 #ifndef WEFT_PROBLEM_NAMES_H
 #define WEFT_PROBLEM_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A problem in pages has the decisions, items and slots of a problem, and rows of whole pages of
  * the device's memory. In both forms a hold in all slots counts its bytes, because such buffers
  * share one range of pages. The room for pages is rounded down to whole ones, so these bytes are

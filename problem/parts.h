@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of a problem: items with their lanes and times, tiers, and the cut of units into blocks. */
 #ifndef WEFT_PROBLEM_PARTS_H
 #define WEFT_PROBLEM_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A problem is a planner's whole input, in integers. It has slots with times, decisions with
  * strategies, items with windows and block times, holds in bytes, and tiers with limits. A plan
  * carries its problem, so it can be checked anywhere. */

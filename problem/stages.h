@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stages are the objects between a config with its profile and a plan: shards, period, weights and
  * the problem. */
 #ifndef WEFT_PROBLEM_STAGES_H

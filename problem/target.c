@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "problem/target.h"
 
 const struct weft_target *weft_problem_target(const struct weft_problem *problem)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime that runs the plans of a problem, and what it launches. */
 #ifndef WEFT_PROBLEM_TARGET_H
 #define WEFT_PROBLEM_TARGET_H

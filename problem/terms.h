@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The terms of a problem are the split of the batch, the blocks and the period. They tell problems
  * of one config apart, and the config makes the rest again (problem/variants.h). */
 #ifndef WEFT_PROBLEM_TERMS_H

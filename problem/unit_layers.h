@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of units, and modules of layers: names for other runtimes. A problem without them is the
  * same problem, so no hash and no comparison counts them. */
 #ifndef WEFT_PROBLEM_UNIT_LAYERS_H

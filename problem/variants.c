@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "problem/variants.h"
 #include "spec/config_batch.h"
 #include "spec/names.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A variant is one setting of everything that a config leaves open below the planner: the form of
  * the period, and the split of a step's batch into micro-steps. Each variant is a problem of its
  * own. */

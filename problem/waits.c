@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "problem/waits.h"
 
 struct weft_chain weft_problem_chain(const struct weft_problem *problem, int32_t item)

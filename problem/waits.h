@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The least time that slots last beyond their compute. Chains of items are under way, and blocks of
  * several lanes make one slot wait. */
 #ifndef WEFT_PROBLEM_WAITS_H

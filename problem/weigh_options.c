@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Options of weighing, from a config and its profile. */
 #include "memory_model/vault.h"
 #include "problem/stages.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A buffer is contiguous bytes of a program: of a unit, of a layer, or of the whole step. The
  * blocks of a unit are pieces of its buffer. */
 #ifndef WEFT_PROGRAM_BUFFER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of many ranks of unequal speed. Every rank runs the plan with compute times of its own. A
  * collective begins when its last member has come to it: all ranks, those of a node, or those of
  * one place in every node. It takes the time of the plan, since the link does not jitter. Copies

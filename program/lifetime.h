@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lives of pieces. A piece lives from the first slot in which its first writer may begin. Its last
  * slot is the last one before the end of its last reader is known. Happens-before decides, never
  * time. memory_model/weigh.h plans the same bytes, and a test compares both. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of lowering, private to program/. lower_prepare.c checks plan and stages,
  * lower_buffers.c makes the buffers, and lower.c emits the instructions. */
 #ifndef WEFT_PROGRAM_LOWER_H

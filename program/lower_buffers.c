@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "program/lower.h"
 
 /* The same code makes buffers twice: once to count them, once to fill them in. */

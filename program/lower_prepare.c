@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prepares lowering. Checks that plan and stages belong together, and lists locations of state and
  * saved activations and the units of each layer. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counts the mappings and addresses of a program in each rank of a machine: its own arena, and the
  * pages of every peer that collectives read. */
 #ifndef WEFT_PROGRAM_MAPPINGS_H

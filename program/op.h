@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations of instructions, and the kinds of streams that they run on. A program has a stream for
  * each of its lanes. */
 #ifndef WEFT_PROGRAM_OP_H

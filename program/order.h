@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Happens-before of a program's instructions over three periods. Few lanes run, each in order. So
  * one number per lane tells which of its instructions are complete before another starts. That
  * makes the order exact and linear to compute. Private to program/. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "program/paging.h"
 
 #include "memory_model/pages/share.h"

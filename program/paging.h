@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The paging of a program: pages for its buffers by their lives. */
 #ifndef WEFT_PROGRAM_PAGING_H
 #define WEFT_PROGRAM_PAGING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A prediction is a plan's cost before it runs: times by the simulator, bytes by the plan's
  * rows. */
 #ifndef WEFT_PROGRAM_PREDICT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program is a plan as instructions, dependencies and addresses, without open decisions. All
  * ranks run the same one with the same offsets; only the rank's own slice differs. Instructions are
  * in issue order. Each runs on one lane (base/lanes.h), in order on that lane, after its

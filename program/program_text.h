@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program as text and as JSON, and names of its parts for messages. */
 #ifndef WEFT_PROGRAM_PROGRAM_TEXT_H
 #define WEFT_PROGRAM_PROGRAM_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trace records an execution or a simulation: one record for each instruction of the program, and
  * the live bytes at the start of each slot by category. */
 #ifndef WEFT_PROGRAM_TRACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces in the Chrome trace event format, for Perfetto, chrome://tracing and Holistic Trace
  * Analysis. A process of the file is a rank or the prediction. Its threads are the lanes, and one
  * for launches. A flow leads from the launch of a block over the block to the wait for it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of verifying a program, private to program/. Each relies on the checks before it. Equal
  * collectives on all ranks need no check: nothing in a program depends on the rank, and its channel
  * is one stream in issue order. */

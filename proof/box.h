@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A box is a set of plans: for each decision the strategies that it may still have. Memory says
  * more about these plans than a sum of bytes. A strategy is ruled out if it does not fit when all
  * other decisions hold their least. A block is held whole or not at all, so in slot s an item has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A certificate proves a plan's bound without a solver. It is a tree over the decisions'
  * strategies, counts of decisions, and milestones of items. Its leaves cover all plans, and each
  * leaf has prices (proof/prices.h) that bound the plans of its box (proof/box.h). The least bound

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proof/milestones.h"
 
 bool weft_milestone_is_of(const struct weft_milestone *milestone,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A milestone states the progress of an item's blocks by a slot: placed, begun on the lane, or
  * ended. Blocks go in index order. So the facts about an item are two slots for each block and
  * moment: a slot by which the block has reached it, and one after which it reaches it. These slots

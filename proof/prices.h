@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prices prove a bound. They are the cost of a share of a lane's time and of a byte, in every slot.
  * Take the least total of a plan's time and of the price of its resources, less the price of the
  * available resources. By weak duality it does not exceed the least step time, at any prices. So

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An answer is the result of a verb without a form: lines, facts and tables, in the order of a
  * reader. It is complete, so a renderer needs nothing more. Renderers write text, JSON and CSV.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Renderers of answers: text, JSON, CSV. */
 #include <stdio.h>
 #include <string.h>

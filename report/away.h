@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports on offloaded bytes: the lane that binds the plan, the cost of each unit's bytes, and the
  * wear of a disk. */
 #ifndef WEFT_REPORT_AWAY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Explains a plan: the bytes and moves of each unit, and for each block the reason for its
  * place. */
 #ifndef WEFT_REPORT_EXPLAIN_H

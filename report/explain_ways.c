@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prices of strategies: the device bytes that another strategy of a decision frees in the dearest
  * slot, and the time of compute and lanes that it adds to a step. Bytes are those of just-in-time
  * gathers, and nothing overlaps. */

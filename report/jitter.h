@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports on steps of ranks of unequal speed (program/jitter.h). */
 #ifndef WEFT_REPORT_JITTER_H
 #define WEFT_REPORT_JITTER_H

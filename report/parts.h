@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line of parts with room for some of them. The most important parts are chosen first, and shown
  * in their given order. */
 #ifndef WEFT_REPORT_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports on a plan: its cost, its distance from the best, the policies of units,
  * and the memory by category. */
 #ifndef WEFT_REPORT_PLAN_REPORT_H

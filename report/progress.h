@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One line of progress: "sweep: run 3 of 20, step 5 of 20, 40 s left", "plan: best 351 ms, bound
  * 349 ms, gap 0.57 %, budget 12 %, 5.1 s so far". */
 #ifndef WEFT_REPORT_PROGRESS_H

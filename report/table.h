@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table for people: rows of cells, columns as wide as their widest cell, numbers to the right. A
  * cell is UTF-8 of any length without line ends; each character counts one column. A table wider
  * than the reader's lines is folded. Text continues below itself in its column. Columns without

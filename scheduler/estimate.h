@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An estimate states the need of each policy in one period, with that policy for every unit and
  * without a limit. There are three ways: just in time, as published rules issue, and the fastest.
  * An estimate gives out no pages and proves nothing, so it takes milliseconds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan with pages. A program's memory is its plan's rows, the rounding to whole pages, and pages
  * that colouring needs beyond the fullest slot. If that exceeds the limit, the planner decides
  * again in rows lower by the excess. ilp begins with greedy's plan, and rules may use the rest of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tries in rows of whole pages (problem/pages.h), for runs of ilp with a plan that exceeded the
  * limit in pages. Usual pages give plans. Least pages give a bound, and at times a plan. Private to
  * scheduler/. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/paged_rule.h"
 
 #include "base/hash.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of a rule for one limit and all lower ones. A rule may plan worse with more memory: it may
  * keep parameters that leave no room to gather ahead, or miss the limit by the rounding of its
  * pages. A user would give the rule a lower limit then. So the rule decides for a series of limits,

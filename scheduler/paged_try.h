@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One try for a plan in pages: a planner decides in some rows, and the decision gets pages. A run
  * keeps one plan and its program. */
 #ifndef WEFT_SCHEDULER_PAGED_TRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scheduling makes a plan. A planner, chosen by name, decides strategies and placements within the
  * memory limit, and proves a bound. The result is lowered, and planned again if its pages do not
  * fit (scheduler/paged.h). Scheduling uses no process, no device, and no clock but the alarm of the

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan, and then quick
 # judged mutants for two minutes (tests/mutants/mutants.py). Suite `plain` never runs under sanitizers, because it compares
 # text or bits. Sanitized builds have only the programs of their tests. Of the longest process tests the tree's seed

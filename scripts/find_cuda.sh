@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Prints the folder of a CUDA toolkit with the header cuda_runtime_api.h: CUDA_HOME, /usr/local/cuda, or the toolkit of the
 # path's nvcc. Exits with 1 if there is none.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Prints the folders of cuDNN's headers, a line each: of the library (cudnn_graph.h) and of its frontend
 # (cudnn_frontend.h). Looks in CUDNN_HOME/include and CUDNN_FRONTEND_HOME/include, in the toolkit CUDA_HOME, in pip's
 # packages of python3, and in the system's folders. Exits with 1 if one is missing, and says which.

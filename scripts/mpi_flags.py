@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints the flags that an MPI compiler wrapper adds: flags.py compile|link WRAPPER FLAG"""
 import subprocess
 import sys

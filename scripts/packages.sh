@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Installs missing Debian packages: the ones that Weft needs, or with --optional the arguments. If it cannot, it names
 # them. A build needs the first, so then it exits with 1; without the others tests are skipped.
 set -eu

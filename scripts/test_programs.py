@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints what tests need of a build, as ninja's targets: test_programs.py BUILD < NAMES.
 
 NAMES is the output of `meson test --list`. A test needs its program, the outputs among its arguments, and its

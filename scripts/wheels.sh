@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds the wheels `weft` and `weft-solve` into a folder: scripts/wheels.sh [FOLDER]. PYTHON has pip; where auditwheel is
 # installed there, it names the oldest system that the wheels run on. Each wheel has the licences of the libraries
 # in it, and SOURCES names their exact versions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/shard.h"
 
 bool weft_piece_next(const struct weft_shards *shards, const struct weft_model *model, int32_t unit,

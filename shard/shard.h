@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shards define the owner of each element of a model. Parameters are grouped into units, one flat
  * buffer each, as in FSDP. A unit is cut into equal blocks, each moved by one collective. A block
  * is cut into one equal slice a rank. Rank r owns slice r of every block: its shard of a unit is

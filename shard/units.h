@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A grouping assigns every tensor of a model to a unit, before units are cut into blocks. */
 #ifndef WEFT_SHARD_UNITS_H
 #define WEFT_SHARD_UNITS_H

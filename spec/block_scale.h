@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes of blocks next to the usual one, which config and profile give. */
 #ifndef WEFT_SPEC_BLOCK_SCALE_H
 #define WEFT_SPEC_BLOCK_SCALE_H

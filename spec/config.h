@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A config is the user's input: model, cluster, training settings and planning settings, read and
  * checked with every default filled in. It has no measured values. */
 #ifndef WEFT_SPEC_CONFIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The split of a step's batch: ranks x micro-batch x micro-steps. */
 #include "spec/config_batch.h"
 

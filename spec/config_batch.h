@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The split of a step's batch: ranks x micro-batch x micro-steps. A config names it, or leaves it
  * to the planner with train.micro_batch "auto". */
 #ifndef WEFT_SPEC_CONFIG_BATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Differences between two configs, for people. */
 #ifndef WEFT_SPEC_CONFIG_COMPARE_H
 #define WEFT_SPEC_CONFIG_COMPARE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes the "layers" array: entries by the layer table, keys of each type, repetition, ties. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Turns a config's bytes into sections: reads files and applies overrides, without decoding. */
 #include <string.h>
 #include <unistd.h>

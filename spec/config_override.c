@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Overrides such as "--set train.optimizer.lr=1e-3" edit the JSON before decoding, so their values
  * get the same checks. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps from the bytes of a config to the config, one file each: load (files and overrides) and
  * layers (the "layers" array). Private to this folder. */
 #ifndef WEFT_SPEC_CONFIG_PARTS_H

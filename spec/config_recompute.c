@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key plan.recompute: levels of recomputation that each layer may have. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key plan.recompute: levels of recomputation that layers may have. */
 #ifndef WEFT_SPEC_CONFIG_RECOMPUTE_H
 #define WEFT_SPEC_CONFIG_RECOMPUTE_H

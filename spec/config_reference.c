@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the key reference from the field tables, as Markdown and as plain lines. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts generated from the field tables, so that they match the decoder: the schema, the key
  * reference, and the list of keys. */
 #ifndef WEFT_SPEC_CONFIG_REFERENCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes JSON Schema (draft-07) from the field tables. */
 #include <string.h>
 

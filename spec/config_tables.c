@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/config_tables.h"
 #include "spec/config_batch.h"
 #include "spec/hub/families.h"

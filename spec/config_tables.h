@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The field tables of a run and its sections. Private to this folder. */
 #ifndef WEFT_SPEC_CONFIG_TABLES_H
 #define WEFT_SPEC_CONFIG_TABLES_H

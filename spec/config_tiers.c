@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of tiers: cluster.host, cluster.disk and plan.offload; and the targets of plan.for. */
 #include <stdio.h>
 #include <string.h>

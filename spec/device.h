@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The device of each rank: its back end in runtime/, and its figures for the analytic profile. */
 #ifndef WEFT_SPEC_DEVICE_H
 #define WEFT_SPEC_DEVICE_H

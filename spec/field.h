@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A field table lists every key of one kind of JSON object in a config: name, type, default, range
  * and one line of text. The decoder, `weft schema`, the key reference and the resolved config all
  * use it, so they agree. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Encodes values as text that decodes to the same bits. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models of Hugging Face: their config.json as a model section. Only models that a layer kind
  * describes are read. Each key that is set is used, told in a note, known to change nothing
  * (hub/families.h), or refused by its name, value and place. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A kind is the "type" of a layer: one const object with its keys, tensors, place in the model and
  * needs. layers/ has one file a kind. The rest of Weft asks the kind; a back end has a table from
  * kinds to functions. Users of the library bring their own kinds (layers/supplied.h). */

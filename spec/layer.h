@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layer is a part of the model with a forward and a backward. Its kind (spec/kind.h) defines
  * keys, tensors and needs as pure functions of sizes: saved activations, workspace, flops, bytes
  * moved. runtime/nn computes on exactly these buffers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Field tables for entries of "layers": the keys of every layer and those of its kind. Private to
  * this folder. */
 #ifndef WEFT_SPEC_LAYER_TABLE_H

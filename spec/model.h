@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model is the user's list of layers, expanded ("h.{i}" repeated) and checked, with their
  * tensors. Layers run in order, and each reads the previous one's output. One layer owns a tensor;
  * a tied head refers to the embedding's. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names identify layers and tensors in checkpoints and in initial values. So they are unique in a
  * model, also with the suffixes of files. */
 #ifndef WEFT_SPEC_NAMES_H

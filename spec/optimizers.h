@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers: one row each. Planning, state, checkpoints and profiles follow the row. One that
  * updates each element alone has its formula in runtime/nn/optimizers.h, for all devices. */
 #ifndef WEFT_SPEC_OPTIMIZERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The length of the learning rate's schedule. */
 #ifndef WEFT_SPEC_SCHEDULE_H
 #define WEFT_SPEC_SCHEDULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic on sizes that remembers any overflow; such a result is 0. */
 #ifndef WEFT_SPEC_SIZES_H
 #define WEFT_SPEC_SIZES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A target is the runtime that a plan is for. Weft runs every plan of its own. Another runtime
  * restricts plans to the ones that it can run, and holds memory in its own way. Each rule of a
  * target is one field of its row: weighing, stages and plans read the row. */

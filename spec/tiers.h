@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The config's tiers: their figures, and the state and activations that each may hold. */
 #ifndef WEFT_SPEC_TIERS_H
 #define WEFT_SPEC_TIERS_H

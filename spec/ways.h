@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ways: independent choices of the planner. A layer's ways are the location of its saved
  * activations and their recomputation. An alternative is one value for each way; the first way
  * varies fastest. Names of alternatives are built here and looked up. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cases of a long test. A sanitizer makes each several times slower and finds faults that most
  * cases share, so it runs a part of the cases, with every kind among them. The longest tests of the
  * plain build run a part too, and all of their cases in `make check-all`. */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a test where all signals are ignored that a script, nohup or a supervisor may ignore, and one is
 blocked: ignoring.py PROGRAM [ARGUMENTS...]. Children inherit both, so the test must set its own signals."""
 import os

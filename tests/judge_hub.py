@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares Weft with transformers over files in both directions, for small models of each family:
 
     tests/judge_hub.py BUILD/cli/weft [--large]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the overlap of communication and compute with Holistic Trace Analysis (HTA), and reads event files back by
 TensorBoard:
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Do two builds of weft plan alike? same_plans.py OLD NEW [--configs PATTERN...] [--random N]
 [--generator PROGRAM] [--first NUMBER] [--jobs N] [--set KEY=VALUE...]
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signals as a terminal leaves them. A test may be started where some are ignored or blocked: by
  * `make check &` in a script, by nohup, by a supervisor. Processes inherit that, so a test that
  * sends signals begins with a call. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Merges of byte-pair encoding (Sennrich et al. 2016). A piece of text begins as its bytes' tokens.
  * The neighbours with the merge of least rank become one token, the leftmost first, until no
  * neighbours have a merge. A heap keeps this at n log n for pieces of any length. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pattern cuts a text into pieces before merges: each match is one, and so is the text between
  * two matches. Patterns are those of tokenizer.json, for example of GPT-2 or Llama 3; classes such
  * as \p{L} are Unicode's. PCRE2 matches them. */

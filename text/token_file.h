@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes token files with llm.c's header (runtime/train/corpus.h): 16 bits a token if all numbers
  * fit, otherwise 32. The file is written as PATH.part and gets its name when it is whole. */
 #ifndef WEFT_TEXT_TOKEN_FILE_H

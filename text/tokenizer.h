@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tokenizer turns text into tokens and back, as a tokenizer.json of Hugging Face describes:
  * byte-pair encoding over bytes, as of GPT-2, Llama 3 and Qwen. Tokens equal those of the library
  * "tokenizers" without its post-processor. A feature that is missing here is refused by name. */

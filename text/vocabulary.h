@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A vocabulary maps tokens, which are byte strings, to their numbers and back. Strings may be read
  * from JSON in GPT-2's alphabet, where each byte is a printable character ("Ġ" is a space). */
 #ifndef WEFT_TEXT_VOCABULARY_H

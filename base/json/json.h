@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strict JSON: exactly RFC 8259. In addition there are no duplicate keys, no numbers beyond a
  * double, at most 100 levels of nesting, and at most 2^24 values. A document owns its values, which
  * are read by reference. It takes its text and 12 bytes a value and a name: at most 8 bytes of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Differences between two JSON objects, for people: a line for each value, with its path. */
 #ifndef WEFT_BASE_JSON_JSON_COMPARE_H
 #define WEFT_BASE_JSON_JSON_COMPARE_H

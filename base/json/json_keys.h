@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A key table lists the keys of one kind of JSON object that Weft writes: name, type, range, member
  * of the struct and a line of text. It reads the object and makes the object's JSON Schema, so the
  * two agree. Objects that people write have field tables (spec/field.h). */

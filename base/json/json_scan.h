@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The strict reading of JSON, before a tree is built. It finds everything that RFC 8259 forbids,
  * and the further limits of json.h, with the place. Internal to base/. */
 #ifndef WEFT_BASE_JSON_JSON_SCAN_H

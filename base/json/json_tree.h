@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tree of a document that passed the scan: 12 bytes for each value and each name, in the order
  * of the text, and the text with decoded strings. Internal to base/. */
 #ifndef WEFT_BASE_JSON_JSON_TREE_H

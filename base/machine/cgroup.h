@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A control group (cgroup) is a set of processes with limits. A process is in one group of each
  * hierarchy, and the limits of this group and of all groups above it bind. Version 1 has a
  * hierarchy for each set of controllers, version 2 has one for all. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cores that a process may use. Its affinity (taskset, a cgroup's cpuset) selects them; a CPU
  * quota of a cgroup limits its time on them. */
 #ifndef WEFT_BASE_MACHINE_CORES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that the system lets a process map. */
 #ifndef WEFT_BASE_MACHINE_MAPPINGS_H
 #define WEFT_BASE_MACHINE_MAPPINGS_H

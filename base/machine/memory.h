@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that a process may still get from the system. */
 #ifndef WEFT_BASE_MACHINE_MEMORY_H
 #define WEFT_BASE_MACHINE_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc, in which the kernel describes a process: its program's file, memory and limits. A chroot
  * or a container may lack it. Runs need it; planning does not. */
 #ifndef WEFT_BASE_MACHINE_PROC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/gpu/attending.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by own kernels and by the library, proved and timed in one run. */
 #ifndef WEFT_BENCH_GPU_ATTENDING_H
 #define WEFT_BENCH_GPU_ATTENDING_H

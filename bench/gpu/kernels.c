@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times kernels on the GPU's own memory, with their lower bounds. Prints one line of JSON per
  * kernel.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs programs for bench/gpu/run: holds the build, an environment that finds CUDA's libraries, and a scratch folder. A
 failing program raises Failure. The bench notes it and goes on.
 """

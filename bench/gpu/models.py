@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small configs for bench/gpu/run and for the tests over doubles. Their runs end with the same bits on every device.
 Sizes are odd, so every kernel has partial tiles.
 """

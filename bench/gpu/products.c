@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks and times a GPT's products with the cuBLASLt algorithms that rank 0 of a run would choose.
  * Each product is compared with fp64 at its full size, repeated, and timed with its lower bound and
  * Weft's own tiles. Prints one line of JSON per product.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections profile and offload of bench/gpu/run: a step predicted from a measured profile next to the measured one, and
 planned next to measured memory, with all on the GPU and with a part on the host.
 """

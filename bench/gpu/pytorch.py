@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains a GPT-2 in PyTorch on a GPU, to compare Weft with it: pytorch.py VOCAB HIDDEN HEADS BLOCKS SAMPLES STEPS
 
 The model is compiled, its parameters are bf16 with f32 masters, and a step is forward, backward, clipping to norm 1 and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sections of bench/gpu/run, in order. A section takes a machine and the notes, and returns a dictionary of
 figures. It notes failures and the checks that it could not exercise.
 """

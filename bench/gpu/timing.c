@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/gpu/timing.h"
 
 #include <stdio.h>

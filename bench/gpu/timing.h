@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times work on a GPU by events, and computes its lower bound: bytes at the memory's rate and flops
  * at the units' rate. Both rates come from the highest clocks that the GPU reports. Used by the
  * programs of bench/gpu/run. Over doubles of CUDA's libraries the times mean nothing. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Section training of bench/gpu/run: whole steps of GPT-2 on one GPU, in turns with PyTorch's and llm.c's if they are named. A turn
 ends before the next begins, so no two programs share the GPU.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Bits of hosts against those of local ranks: bench/network/bits.py BUILD
 
 Trains a tiny model for 20 steps over MPI, on 3 hosts of one rank and on 2 hosts of two, which are network namespaces:

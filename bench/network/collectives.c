@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures ReduceScatter and AllGather over MPI next to the library's own, and the stars of policy
  * central: time, CPU time, and bytes on this host's interface. One program for each MPI library,
  * started by its launcher:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Collectives over MPI between hosts that are network namespaces with shaped links: bench/network/collectives.py BUILD
 
 Section `collectives`: ReduceScatter and AllGather of 16 and 32 MiB at several rates, on 2 and 3 hosts of one rank,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training over MPI between hosts that are network namespaces with shaped links: bench/network/hosts.py BUILD
 
 For each model and rate: profiles all hosts, plans with that profile, and trains, under zero1, with delayed updates, and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random kills of ranks on hosts that are network namespaces: bench/network/kills.py BUILD
 
 For each MPI library: starts a run on three hosts, kills one of its ranks at a random moment (SIGKILL), and takes the

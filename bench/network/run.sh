@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # All figures over namespaces but those of kills: bench/network/run.sh [BUILD]. About ten minutes on an idle machine.
 set -eu
 cd "$(dirname "$0")/../.."

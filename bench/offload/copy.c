@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the copier with plain memcpy: bench/offload/copy [MIB] [ROUNDS]. Each round copies the
  * same blocks of MIB once by each way and once by the copier. Prints the medians as JSON. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the rate of a store: bench/offload/store DIRECTORY read|write|both BLOCK_KIB DEPTH MIB
  * SECONDS [unverified].
  *

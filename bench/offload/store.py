@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the store with fio in turns: the same file system, block and depth, O_DIRECT.
 
     bench/offload/store.py --build build --directory DIR [--rounds 7] [--seconds 2] [--record]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares training steps of Weft and other programs: compare.py [OPTIONS] pytorch|llm.c...
 
     pytorch   GPT (--model gpt-10m) or Llama (llama-10m) of 10 M parameters, batch 8 x 256, AdamW, clipping; f32

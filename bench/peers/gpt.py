@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A GPT-2 in PyTorch as its users write one, with the sizes and layers of Weft's configs. Attention is PyTorch's fused one.
 Weights are random, because time does not depend on them.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Llama in PyTorch as its users write one, with the sizes and layers of Weft's llama-10m. Attention is PyTorch's
 fused one, with shared heads of keys and values. Weights are random, because time does not depend on them.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains the model of configs/models/gpt-10m.json or llama-10m.json in PyTorch, to compare Weft with it.
 
     pytorch.py f32|bf16 gpt-10m|llama-10m

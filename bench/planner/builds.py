@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the plans of two builds: bench/planner/builds.py --before WEFT --after WEFT [CONFIG...]
 
 WEFT is a program `weft` with its weft-solve. CONFIG is a name in configs/runs; the default is all of them. Each

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the estimate's figures: bench/planner/estimate.py --build BUILD [RUN...]
 
 For each run in configs/runs, or the named ones, it compares the need of a published rule in `weft estimate` with the

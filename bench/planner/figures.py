@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the planner's figures: bench/planner/figures.py --build BUILD [gap] [random] [rivals]
 [deepcompile]
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Cost of smaller groups (train.group) by the simulator: bench/planner/groups.py --build BUILD [--record]
 
 GPT-2 on 16 ranks, 4 micro-steps of 4 samples, on three networks. A group of F micro-steps is reduced once, so a smaller F

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Shows the gain of memory outside the device: bench/planner/offload.py --build BUILD [ways] [limits]
 
     ways    a Llama-3-8B shape that one rank with 80 GB trains: ilp with state streamed through the

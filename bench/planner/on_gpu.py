@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Steps that are planned for 8 A100 at limits of memory: bench/planner/on_gpu.py --build BUILD [--before BUILD]
 
 Plans gpt2-xl for GPUs at each limit, with plan.recompute=auto. --before names a build to compare with. Plans depend on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans a config with ilp at limits above its least one, and pages the programs: pages CONFIG
  * [--set path.key=value]... [--at BYTES] [--page BYTES]...
  *

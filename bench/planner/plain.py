@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares Weft with the plain formulation: bench/planner/plain.py --build BUILD [LAYERS...]
 
 The plain formulation has one binary per block and possible slot, and one per strategy of each decision. It is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans one config with many planners under several limits: planners CONFIG [--set
  * path.key=value]... [--planners A,B | all] [--settings] [--starts] [--pages] [--share] [--ratio R]
  * [--limits N | --needs N | --at BYTES]

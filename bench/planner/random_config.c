@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a random config, a function of its number: random_config NUMBER. */
 #include <stdio.h>
 #include <stdlib.h>

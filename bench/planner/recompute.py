@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the joint choice with rules that choose recomputation: bench/planner/recompute.py --build BUILD
 
 A point is a config, a network and a memory limit of a rank. Its global batch is fixed, and each planner splits it anew.

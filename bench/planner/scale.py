@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plans and simulates at 16 to 16,384 ranks of 8 a node: bench/planner/scale.py --build BUILD
 
 Three tables of bench/results/scale.json, which --record writes:

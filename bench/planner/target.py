@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the cost of planning for PyTorch's FSDP2: bench/planner/target.py --build BUILD [--first SEED]
 
 A point is a random config and a memory limit of a rank: 1.05 and 1.5 times the least need that

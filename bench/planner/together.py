@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the proven gap with every choice open: bench/planner/together.py --build BUILD
 
 A point is a shipped config and a memory limit of a rank. The planner chooses policies, placement, recomputation,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures proven gaps on configs that nobody has seen: bench/planner/unseen.py --build BUILD [--draw NUMBER]
 
 A draw gives --configs random configs of each kind, with numbers between 10^6 and 10^9. Without --draw the clock gives

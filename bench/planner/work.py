@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the time of a unit of work: bench/planner/work.py --weft WEFT [CONFIG...]
 
 Plans configs of configs/runs (by default CONFIGS) near the least limit that fits and with a gap of almost zero, so

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """FSDP2's default and a plan of Weft on one GPU with two ranks: memory and order, not speed.
 
     PYTHONPATH=python WEFT=build/cli/weft bench/pytorch/gpu.py [--width 1024] [--layers 16] [--json gpu.json]

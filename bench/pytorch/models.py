@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of 8 to 41 units, with a batch and a loss each."""
 import torch
 from torch import nn

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Steps of FSDP2's default and of Weft's plans on gloo ranks with a link of known speed.
 
     PYTHONPATH=python WEFT=build/cli/weft bench/pytorch/paced.py [--models gpt,cnn,tied,uneven] [--limits least,middle,most]

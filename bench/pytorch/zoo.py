@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plans for public models at tiny sizes, trained on gloo ranks: bits, order and peak.
 
     PYTHONPATH=python WEFT=build/cli/weft bench/pytorch/zoo.py [--models gpt2,llama] [--seed 7] [--ranks 2] [--steps 3]

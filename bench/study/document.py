@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the study again: bench/study/document.py --build BUILD [--out DIR]
 
 Runs `weft study` over MODELS x NETWORKS, and writes docs/study.md with its figure docs/study.svg, and the points with

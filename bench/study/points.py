@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes problem files with the best known plan and bound: bench/study/points.py --build BUILD --out DIR [--work 2G]
 
 A point is a model of the study at one of its limits. DIR/MODEL-xNETWORK-LIMIT.json is a plan file (docs/plan-file.md): its

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads a plan file, and computes its rows and its step again: bench/study/read_plan.py PLAN...
 
 It uses the file alone (docs/plan-file.md) and no code of weft. Exit 1 if a row exceeds its limit or a figure differs.

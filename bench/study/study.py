@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The study's tables: bench/study/study.py planners|solvers --build BUILD [--models A,B] [--record]
 
 `planners` plans models x networks x limits by ilp, greedy, two-stage, seed-ilp, fsdp2 and every rule of RULES. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shell completion, written from the tables of verbs, flags, topics, planners and keys. The script
  * is complete, so TAB does not run the program. */
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A topic is a page of `weft help` that is not a verb: a list from one of the program's own
  * tables. */
 #ifndef WEFT_CLI_HELP_TOPICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the hosts of a world: programs, libraries, machines, clocks, and the working directory
  * that all ranks should share. It is the part of `weft doctor` under an MPI launcher. */
 #ifndef WEFT_CLI_JOB_ALIKE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/job/elastic.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An elastic run goes on if ranks die: with the same number of ranks from the last checkpoint, and
  * with fewer only if that start fails too. A start fails if ranks die before it saves a step. */
 #ifndef WEFT_CLI_JOB_ELASTIC_H

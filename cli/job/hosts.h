@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verbs as ranks of a world (library/world.h): an MPI launcher has started this program once for
  * each rank. Rank 0 runs the verb, and its jobs run on all ranks, each in its own process. The
  * other ranks only wait for jobs. Rank 0 alone prints. */

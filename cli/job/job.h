@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A job is the common work of local ranks: to profile the machine or to train. The launching
  * process reads the inputs and decides. It writes the job to an inherited memory file, starts the
  * ranks and waits. Rank 0 leaves the result in another memory file. */

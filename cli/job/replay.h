@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A replay runs steps of a run again, from a kept checkpoint, and compares their bits with the
  * run's records. It writes no file. */
 #ifndef WEFT_CLI_JOB_REPLAY_H

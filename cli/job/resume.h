@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weft train --resume --run DIR` resumes with DIR's config, profile and plan. Flags override
  * the config, and each change is logged. The profile and the plan are used as long as they still
  * fit. */

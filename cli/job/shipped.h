@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that come with the program: configs/{runs,models,clusters} next to the sources, or in
  * PREFIX/share/weft. Verbs accept their names in place of a file: "gpt2-xl", --cluster h100-8. */
 #ifndef WEFT_CLI_JOB_SHIPPED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces of a run: `--trace FILE` joins the prediction and all ranks of a machine into one file,
  * and `--trace DIR/` makes a file for each rank, named as profilers of GPUs name their work.
  * Each rank appends its events to a memory file. The launcher's is shared by the ranks of FILE. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The trap is a rank's handler of SIGSEGV and SIGBUS. If a layer or a kernel touches memory of the
  * arena where it may not, the rank ends with an error that names both. Other faults go to the
  * previous handler or to the system. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The affinity of a process is the set of cores that it may run on. An OpenMP runtime that follows
  * OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY binds the loading thread to one core before main.
  * Every process that this one starts would inherit that core. */

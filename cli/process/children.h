@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Children are processes of this program that run its verbs, several at a time. They end with this
  * process, even if a signal ends it. */
 #ifndef WEFT_CLI_PROCESS_CHILDREN_H

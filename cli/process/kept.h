@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kept results let a long, interrupted work continue. Each result is a file in one folder, named by
  * its key: the hash of all of its inputs. A file is written whole or not at all. The folder is
  * removed when the work is done. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The load is the machine's work for other programs. It makes measured times longer, and a report
  * of times mentions it. */
 #ifndef WEFT_CLI_PROCESS_LOAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pipes to a started process. Other programs do not inherit their ends. */
 #ifndef WEFT_CLI_PROCESS_PIPES_H
 #define WEFT_CLI_PROCESS_PIPES_H

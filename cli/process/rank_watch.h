@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rank 0 sends its progress over a pipe, and the launching process shows it. So the terminal's line
  * is redrawn during a long step, and removed even if a rank dies. */
 #ifndef WEFT_CLI_PROCESS_RANK_WATCH_H

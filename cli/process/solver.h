@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program's solve function: weft-solve in a process of its own. The process stays between the
  * questions of a plan. If a relaxation differs from the one before in bounds and added rows alone,
  * it starts from that basis. The first question starts the process, and so does the next one after

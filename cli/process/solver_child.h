@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The process of weft-solve. It starts once and answers questions in the documents of
  * scheduler/solver/lp.h, one at a time. It is killed when it hangs or is no longer needed. */
 #ifndef WEFT_CLI_PROCESS_SOLVER_CHILD_H

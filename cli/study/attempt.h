@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An attempt is a plan that a study makes of a problem in memory. */
 #ifndef WEFT_CLI_STUDY_ATTEMPT_H
 #define WEFT_CLI_STUDY_ATTEMPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cases of `weft study`: each config over each network, planned by the machine of a sweep. */
 #ifndef WEFT_CLI_STUDY_CASES_H
 #define WEFT_CLI_STUDY_CASES_H

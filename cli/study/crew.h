@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A crew makes the plans of a study: each row by a process of `weft plan`, several at a time. Rows
  * that an earlier, stopped study planned are taken from its kept results. */
 #ifndef WEFT_CLI_STUDY_CREW_H

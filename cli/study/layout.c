@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/study/sweep.h"
 
 void weft_study_add_curve(struct weft_study *study, const char *planner, int32_t n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/study/least.h"
 
 enum weft_status weft_least_lower(const struct weft_least *least, int64_t no, int64_t *yes,

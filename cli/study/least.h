@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The search for the least value that passes: a memory limit, a number of ranks. If a value passes,
  * larger ones pass too. */
 #ifndef WEFT_CLI_STUDY_LEAST_H

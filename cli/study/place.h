@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A place of a study is the config of the command line with further settings, such as a value of a
  * key or a limit. Lists "a,b,c" of flags name places. */
 #ifndef WEFT_CLI_STUDY_PLACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weft plan --ranks FIRST..LAST: a plan for each number of ranks, of the same batch. */
 #include "cli/study/rank_plans.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for several numbers of ranks at once. */
 #ifndef WEFT_CLI_STUDY_RANK_PLANS_H
 #define WEFT_CLI_STUDY_RANK_PLANS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The answer to a limit that no plan fits: a table of changes with which a plan would fit. */
 #ifndef WEFT_CLI_STUDY_REFUSAL_H
 #define WEFT_CLI_STUDY_REFUSAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The machines to rent: the best plan of one model on several clusters, by its cost. */
 #ifndef WEFT_CLI_STUDY_RENT_H
 #define WEFT_CLI_STUDY_RENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/study/run_as.h"
 
 #include <stdio.h>

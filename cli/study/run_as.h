@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as another runtime runs them (report/export/fsdp2_run.h). */
 #ifndef WEFT_CLI_STUDY_RUN_AS_H
 #define WEFT_CLI_STUDY_RUN_AS_H

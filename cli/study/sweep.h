@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of `weft sweep`: its flags, its limits, the plans of all points, made by parallel processes
  * of `weft plan`, and their runs. */
 #ifndef WEFT_CLI_STUDY_SWEEP_H

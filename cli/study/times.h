@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The times of a study on this machine: they are measured once, and planning processes read them.
  */
 #ifndef WEFT_CLI_STUDY_TIMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The searches of `weft estimate`. */
 #ifndef WEFT_CLI_STUDY_VALUES_H
 #define WEFT_CLI_STUDY_VALUES_H

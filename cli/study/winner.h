@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The winner of `weft best`: its files, and the commands that go on from it. */
 #ifndef WEFT_CLI_STUDY_WINNER_H
 #define WEFT_CLI_STUDY_WINNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weft export RUN --to hf`: a checkpoint as a model of Hugging Face. */
 #ifndef WEFT_CLI_VERBS_EXPORT_HF_H
 #define WEFT_CLI_VERBS_EXPORT_HF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/schema_files.h"
 #include "spec/config_reference.h"

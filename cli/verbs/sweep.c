@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>

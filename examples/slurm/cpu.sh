@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Trains over several hosts of a Slurm cluster:
 #
 #   sbatch --nodes=4 --ntasks-per-node=2 examples/slurm/cpu.sh CONFIG RUN [WEFT FLAGS]

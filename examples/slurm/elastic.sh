@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Trains over as many hosts of a Slurm cluster as there are:
 #
 #   sbatch --nodes=1-4 --ntasks-per-node=2 examples/slurm/elastic.sh CONFIG RUN [WEFT FLAGS]

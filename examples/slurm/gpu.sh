@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Trains on the GPUs of one host of a Slurm cluster. Weft starts a rank for each GPU itself, so the job has one task and
 # no srun:
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* y = f(x). ReLU's derivative follows from its output, which the next layer often saves anyway.
  * Those of GELU and of ReLU's square need the input. */
 #include "layers/recipe/op.h"

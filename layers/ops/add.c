@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* y = a + b, of values of one shape. Both inputs have the output's gradient as their own. */
 #include "layers/recipe/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of queries, keys and values [rows, heads * head_dim]: softmax(q k^T / sqrt(head_dim)) v
  * for each head and sample. Query heads share kv_heads of keys and values in equal groups. It saves
  * probabilities [samples, heads, seq_len, seq_len], or on a GPU's tensor cores a number a row and

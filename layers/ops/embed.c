@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looks up tokens. Tensors: tokens [vocab, columns]; positions [positions, columns], added if there
  * are any. Backward reads the tokens, unless the layer is frozen. */
 #include "layers/recipe/op.h"

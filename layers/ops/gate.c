@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* y = silu(gate) up, of the inputs gate and up. Backward works in place: the gradient of y may lie
  * in that of up. */
 #include "layers/recipe/op.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cross-entropy with the call's targets. Logits, the result of a product, become in place the
  * gradient of the loss: the probabilities, minus 1 at the target. Backward of the product applies
  * the scale of the loss.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mean of each sample's rows: [rows, n] to [samples, n]. */
 #include "layers/recipe/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Normalises rows. Kind layer: tensors weight and bias, statistics mean and rstd. Kind rms: weight
  * and rstd, with `epsilon`; and `parts` of a row alone, which share the weight. */
 #include "layers/recipe/op.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* y = x W^T (+ bias) (+ add). Tensors: weight [columns, inputs], bias. With `then`, the second
  * output is an activation of the first. The product of a loss pads its rows (loss.c). */
 #include <math.h>

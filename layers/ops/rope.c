@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Turns each head of the input's columns by its row's position (layers/shared/rope.h): pairs (j, j
  * + head_dim / 2), as in Hugging Face's Llama. The output is the input's whole value, in place, and
  * backward turns back. `factor` 0: no scaling. */

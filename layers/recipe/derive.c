@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "layers/recipe/derive.h"
 
 enum weft_status weft_walk_derive_initial(const struct weft_layer *layer,

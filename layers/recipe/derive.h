@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the derivation of a walk, in order. */
 #ifndef WEFT_LAYERS_RECIPE_DERIVE_H
 #define WEFT_LAYERS_RECIPE_DERIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An expression is a text of integers, names, + - * / % ( ) and at most one comparison, == != <= or
  * >. Values are integers from 0 to 2^63 - 1; a comparison is 0 or 1. A division leaves no rest. */
 #ifndef WEFT_LAYERS_RECIPE_EXPRESSION_H

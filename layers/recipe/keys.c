@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of a layer whose kind has a recipe: values by name, defaults that follow from other keys,
  * and demands. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A kind as JSON: an element of "model.kinds" in a config. The tables name every key; the reader
  * makes the structs of recipe.h from it, and the writer makes the JSON from these. */
 #ifndef WEFT_LAYERS_RECIPE_KIND_JSON_H

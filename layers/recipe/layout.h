@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layer layout gives the offset of each part in a layer's `saved` and temporary buffers, by
  * names of its kind's steps (walk.h). runtime/nn/cuda computes on it. Offsets are bytes from the
  * buffer's start, multiples of WEFT_LAYOUT_ALIGN_BYTES. `bytes` is the buffer's size: 0 if it is

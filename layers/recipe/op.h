@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An op is a computation that steps of recipes use: one const object with its shapes, tensors,
  * flops, and the values that its backward reads. layers/ops/ has one file an op; a back end has a
  * table from ops to functions. */

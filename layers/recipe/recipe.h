@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A recipe is a layer kind as an ordered list of steps. A step is an op of one closed table
  * (layers/ops/), with inputs, outputs, tensors and attributes. Everything else follows from the
  * steps (walk.h): tensors, saved activations and their offsets, temporaries, flops, levels of

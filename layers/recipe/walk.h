@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A walk is a recipe with sizes: for one layer, batch and level of recomputation. It has each step
  * with its values, the offsets of saved activations and temporaries, and the way of each gradient.
  * A back end runs forward over the steps in order, and backward in reverse.

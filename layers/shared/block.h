@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of transformer blocks: their keys, and the needs of attention. Unless a kind states
  * otherwise, attention saves the log of each row's sum in fp32 and no probabilities (Dao et al.
  * 2022, section 3.2). Other operands of gradients are saved, as in PyTorch's autograd. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of layers on images, for planning only. A row is channels x image x image numbers.
  * `image` is the side of a square. */
 #ifndef WEFT_LAYERS_SHARED_IMAGE_H

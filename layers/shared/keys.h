@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of keys that several kinds have, and helpers to add tensors. */
 #ifndef WEFT_LAYERS_SHARED_KEYS_H
 #define WEFT_LAYERS_SHARED_KEYS_H

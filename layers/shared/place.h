@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offsets of the parts of one buffer, by their lives. A part is live in the steps from `first` to
  * `last`. Parts that are live in a common step share no byte, and others may. */
 #ifndef WEFT_LAYERS_SHARED_PLACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frequencies of rotary positions, as Hugging Face's Llama has them: pair j of a head of `size`
  * columns turns by base^(-2j / size) a position. Models were trained with powers, frequencies and
  * angles rounded to fp32, so all are. Only exact operations are used: the bits are equal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stripe is a group of rows of a head's scores. Products of a CPU compute one after another, and
  * each stays in the second cache from its scores to the output. */
 #ifndef WEFT_LAYERS_SHARED_STRIPE_H

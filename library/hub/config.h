@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model as Hugging Face's config.json. */
 #ifndef WEFT_LIBRARY_HUB_CONFIG_H
 #define WEFT_LIBRARY_HUB_CONFIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exports a checkpoint as a model of Hugging Face: config.json, generation_config.json, tensors,
  * and the files of the tokenizer if the model's source (source.h) has them. With a source its
  * config.json is copied byte for byte, and tensors have its names and types. Otherwise

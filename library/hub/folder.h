@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A folder that appears whole or not at all: it is filled under a temporary name next to its own,
  * synced and renamed. */
 #ifndef WEFT_LIBRARY_HUB_FOLDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Imports a model of Hugging Face as a run with one checkpoint, of step 0, that nothing has
  * trained: RUN/config.json, RUN/checkpoints/step-0 with parameters alone, and RUN/hub (source.h).
  * Other verbs take it as any run. */

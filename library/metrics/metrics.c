@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "library/metrics/metrics.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run's metrics are a file of JSON Lines: one line for each step, evaluation and checkpoint, in
  * order, told apart by "kind". Every line has its time, the latest tokens per second, the rank's
  * memory, and the predicted step. Rank 0 appends to the file during the run. A resumed run repeats

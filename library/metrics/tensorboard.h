@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Event files of TensorBoard: records of TFRecord with scalars in protocol buffers, under the names
  * that torchtitan gives its metrics, so that one dashboard shows both. */
 #ifndef WEFT_LIBRARY_METRICS_TENSORBOARD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Colouring gives each arc of a circle of slots its pages, so that no two arcs with a common slot
  * share a page. Private to memory_model/pages/. */
 #ifndef WEFT_MEMORY_MODEL_PAGES_COLOUR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paging gives every buffer of a program a range of virtual addresses, and the pages of the range
  * physical pages. Two pages share a physical page only if they are never live together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges before they have physical pages: the range of each buffer, and the lives of each range's
  * pages. Private to memory_model/pages/. */
 #ifndef WEFT_MEMORY_MODEL_PAGES_RANGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers smaller than a page share pages. They share if their lives are nearly equal, so that a
  * page lives little longer than its buffers. */
 #ifndef WEFT_MEMORY_MODEL_PAGES_SHARE_H

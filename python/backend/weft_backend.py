@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the package by setuptools in a copy of this folder: setuptools leaves build/ and weft.egg-info in its tree."""
 import atexit
 import contextlib

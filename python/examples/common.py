@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A decoder of 6 blocks and its batches, for the examples. Replace both by your own."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torchtitan's order: a model on meta, a parallelize function, then memory and weights: torchrun --nproc-per-node 2 parallelize.py"""
 import torch
 from common import Decoder, begin, end, find_device, loss_of, make_batch

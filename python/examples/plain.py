@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plain loop: torchrun --nproc-per-node 2 plain.py"""
 import torch
 from common import Decoder, begin, end, find_device, loss_of, make_batch

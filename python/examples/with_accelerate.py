@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A loop of accelerate: torchrun --nproc-per-node 2 with_accelerate.py
 
 The plan wraps the model, so `prepare` gets the optimizer and the data alone. It would wrap the model a second time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trainer of transformers: torchrun --nproc-per-node 2 with_trainer.py
 
 The plan wraps the model first, and `prepare_model` leaves it so: without FSDP in its arguments Trainer would add DDP.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The step of an export, hook by hook: the judge of the program's steps. It shares no code with the program.
 
 On a CPU a collective is launched when compute reaches its hook. On a GPU the host runs ahead, so hooks run long before, and

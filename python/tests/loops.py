@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of two ranks, or of four for part replicas: loops.py RANK FILE [PART...].
 
 Trains in loops that people have, by FSDP2's default and by plans, and writes its findings as JSON.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models and plans by hand for the tests."""
 import copy
 from dataclasses import dataclass

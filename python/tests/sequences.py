@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of two ranks: sequences.py RANK FILE COUNT [SEED]. Random calls, under random plans and under FSDP2 that keeps nothing.
 
 Writes the first sequence with another bit, or none, as JSON to standard output.

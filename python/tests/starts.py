@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts scripts as ranks of PyTorch over gloo."""
 import json
 import os

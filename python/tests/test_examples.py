@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the examples as two ranks. Exit code 77 with a line where PyTorch 2.15 is not installed."""
 import importlib.util
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package without PyTorch."""
 import os
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two ranks of PyTorch over gloo. Exit code 77 with a line where PyTorch 2.15 is not installed."""
 import json
 import sys

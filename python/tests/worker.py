@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of two ranks: worker.py RANK FILE [SNIPPET]. Writes its findings as JSON to standard output."""
 import hashlib
 import io

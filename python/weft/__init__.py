@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans for PyTorch's FSDP2 within a memory limit, with a proven bound."""
 from .measures import Measured, measure
 from .planning import plan

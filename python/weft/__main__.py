@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python -m weft plan SCRIPT.py:BUILD --limits 20GiB,24GiB: the curve of memory against step."""
 import argparse
 import runpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that are on no device: bytes by fake tensors, times by one layer of each kind on the device."""
 import statistics
 from contextlib import contextmanager

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Refusals before anything is wrapped: PyTorch has no public call that unwraps."""
 import copy
 import dataclasses

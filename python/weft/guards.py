@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hooks that make every sequence of calls safe: forwards without a backward, exceptions, accumulation."""
 import functools
 import warnings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures a model: its layers in forward order, their bytes and times, and collectives by size."""
 import functools
 import statistics

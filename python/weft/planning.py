@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes Weft's config and profile of a measured model, and the plan."""
 import json
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans that FSDP2 runs: wrapping a model by public calls alone."""
 import difflib
 import hashlib

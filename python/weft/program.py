@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the `weft` program and reads its JSON."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small exchanges between the ranks of a plan. Object collectives need NumPy, so these send tensors."""
 from contextlib import contextmanager
 

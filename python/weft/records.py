@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records a step as FSDP2 runs it, and compares it with a plan."""
 import re
 import time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/export/fsdp2.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan in the terms of PyTorch's FSDP2: one wrapped unit of whole modules for each unit of the
  * plan, prefetch lists, and the place of each reduction. FSDP2 launches collectives in hooks:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan as FSDP2 runs it: an export's units, lists and flags are followed hook by hook, and the
  * collectives that the hooks launch are a plan of FSDP2's own problem. Its prediction has the step
  * and the memory that FSDP2 would have. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/export/fsdp2.h"
 
 /* Rows of units share lines, so that the snippet stays below 80 lines. */

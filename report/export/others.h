@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans in the terms of DeepSpeed and Megatron-FSDP, from their documentation. Weft never ran
  * them. */
 #ifndef WEFT_REPORT_EXPORT_OTHERS_H

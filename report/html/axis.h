@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An axis maps values of a measure to places of a drawing in pixels. Ticks are at round values. */
 #ifndef WEFT_REPORT_HTML_AXIS_H
 #define WEFT_REPORT_HTML_AXIS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A chart has series of points over two axes, and named levels: horizontal lines such as a bound.
  */
 #ifndef WEFT_REPORT_HTML_CHART_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A drawing shows series as SVG, and tells the same series as a table of data. Colours are hues of
  * the page's style, which has them for light and for dark paper. */
 #ifndef WEFT_REPORT_HTML_DRAWING_H

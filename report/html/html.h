@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of an HTML document: untrusted text, numbers of drawings, and the tables of an answer.
  * Text is escaped twice: by base/shown.h, so that no mark of direction or control character acts,
  * and for HTML. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A page is a report before it has a form: an answer in one sentence, figures, and sections in
  * order. A section has text, drawings and tables, or one line that says why it is left out. The
  * page is rendered as one HTML file without scripts and without addresses, as JSON, and as CSV.

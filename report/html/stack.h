@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stack shows parts of a whole over time, one on the other, with levels and one more line, such
  * as the bytes that a run measured. Its axis of time is that of a timeline. */
 #ifndef WEFT_REPORT_HTML_STACK_H

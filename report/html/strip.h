@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A strip shows one choice for each of many members in order, such as the policy of each unit, as
  * coloured cells. Rows are below one another and have the same members. */
 #ifndef WEFT_REPORT_HTML_STRIP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A timeline has a row for each lane and source: spans of work, such as a forward, on one axis of
  * time. Rows of one lane follow one another. Spans of a row are in order and do not overlap. */
 #ifndef WEFT_REPORT_HTML_TIMELINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A report is a page of one or several records: plans, runs, sweeps and answers of `weft best`. Its
  * sections have a fixed order. A section without data for these records is left out, and says
  * why. */

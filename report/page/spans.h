@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The work of a step as spans by lane: predicted by a plan, or measured in a trace. Kinds and names
  * of both are alike, so that they are compared. */
 #ifndef WEFT_REPORT_PAGE_SPANS_H

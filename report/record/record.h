@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A record is one input of a report: a plan, the directory of a run, or the JSON of a sweep or of
  * `weft best`. A run that goes on, or that was killed, has a record too: files that it lacks leave
  * their part empty, and `lacks` says why. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The best plan of a config under one limit, next to the best plan of each combination of policy,
  * recomputation and offloading that a user would try by hand. */
 #ifndef WEFT_REPORT_STUDY_BEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A study has cases: each is a model over a network, with plans of several planners within several
  * memory limits. Divisions of these limits show the part of policies: two-stage chooses policies
  * within one limit and schedules within a larger one. All limits of a case have equal distances. So

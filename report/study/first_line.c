@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/study/first_line.h"
 
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The answer of a verb: one line that comes before its tables. */
 #ifndef WEFT_REPORT_STUDY_FIRST_LINE_H
 #define WEFT_REPORT_STUDY_FIRST_LINE_H

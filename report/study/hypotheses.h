@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The three hypotheses of a study about the division of memory (report/study/cases.h):
  *
  *  1. With the same memory for policies, more for scheduling shortens the step, and saturates.

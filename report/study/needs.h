@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports on the memory that policies need: one row for each policy and way of placing its blocks,
  * and the bytes by category. */
 #ifndef WEFT_REPORT_STUDY_NEEDS_H

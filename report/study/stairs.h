@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of a sweep's figure. A plan holds from its limit up, so the step over memory is a
  * staircase. */
 #ifndef WEFT_REPORT_STUDY_STAIRS_H

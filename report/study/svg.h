@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of an SVG document: text that is safe in it, and lines of text no wider than a page. */
 #ifndef WEFT_REPORT_STUDY_SVG_H
 #define WEFT_REPORT_STUDY_SVG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A sweep is many plans of one config: of each planner within each memory limit. A split keeps one
  * limit and chooses policies within a part of it. A grid plans by one planner within each memory
  * limit of the device and of the host. Its reports are an answer, a picture in the terminal and an

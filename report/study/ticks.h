@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ticks of an axis: multiples of 1, 2 or 5 times a power of ten of a whole unit, so that a label is
  * a whole number. */
 #ifndef WEFT_REPORT_STUDY_TICKS_H

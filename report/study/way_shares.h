@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shares of a plan's strategies: of all parameters by the policy of their unit and by the place
  * of its optimizer state, and of all saved activations that have a choice by location and
  * recomputation. */

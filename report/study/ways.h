@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports on the strategies of a problem: bytes and times of each, for one decision of every group
  * of identical ones. Bytes are those with gathers just in time, and nothing overlaps. */
 #ifndef WEFT_REPORT_STUDY_WAYS_H

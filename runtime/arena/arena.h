@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An arena is a rank's memory in one tier: pages, allocated at once, and addresses that its shape
  * maps to them. Several addresses may share a page. Unmapped addresses and the pages on both sides
  * of the arena are guards: an access to them is an error. Only work on a stream reads and writes

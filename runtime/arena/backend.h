@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An arena back end is a const table of functions. Its arena begins with struct weft_arena. Only
  * back ends and arena.c include this file. arena.h states the contract of each function. */
 #ifndef WEFT_RUNTIME_ARENA_BACKEND_H

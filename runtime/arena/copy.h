@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between the arena and the host tier (offload/tier.h), as work of a stream. If the device's
  * memory is this process's, a copier does them, and an emulated link paces it. Any other device
  * copies by itself, and needs pinned host memory. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU's arena: a file of shared memory with a writable view. Back ends with CPU memory share
  * this header. */
 #ifndef WEFT_RUNTIME_ARENA_CPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watches the CPU's arena for uses of dead memory. Each function is a task of a stream. */
 #define _GNU_SOURCE /* mprotect */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work on the CPU's arena. Each function is a task of a stream. */
 #include <stdatomic.h>
 #include <string.h>

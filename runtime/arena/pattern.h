@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of the pattern that memory without an owner holds (arena.h, watching). */
 #ifndef WEFT_RUNTIME_ARENA_PATTERN_H
 #define WEFT_RUNTIME_ARENA_PATTERN_H

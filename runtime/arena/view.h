@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A view maps a shape of a memory file to this process's addresses: its own arena, or a peer's.
  * Guards lie between mappings and on both sides. Arenas of CPU memory and the communicator that
  * maps their files share it. */

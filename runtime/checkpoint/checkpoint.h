@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A checkpoint is everything that training resumes from: every tensor of the model and its
  * optimizer, whole and by name, and the progress. A reader trusts nothing in it. Missing, damaged
  * or foreign content is WEFT_E_DATA with file, tensor and chunk. */

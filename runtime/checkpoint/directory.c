@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* For flock, which is neither C nor POSIX. */
 #define _DEFAULT_SOURCE
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run's checkpoint directory holds one directory "step-N" for each committed checkpoint.
  * "step-N.tmp-K" is being written or removed. The latest checkpoint has the highest N, so there is
  * no pointer file that could be torn. */

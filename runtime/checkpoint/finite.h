@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A dead model has a parameter that is not finite in the dtype of compute: NaN, infinite, or
  * rounded to infinity there. No step repairs it, so no run begins with it, and it must not replace
  * an earlier checkpoint. Moments are not checked: an infinite moment only stops an update. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model's function is its computation: the layers in order, with their types and every key that
  * their forward depends on. Shapes do not determine it: 2 heads and 8 have the same tensors, and an
  * activation has none. Its text is a JSON array with one object per layer. A layer has its name

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* S_ISDIR */
 #include "runtime/checkpoint/hub_files.h"
 

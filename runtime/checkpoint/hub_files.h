@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors in files of Hugging Face: model.safetensors, or shards that model.safetensors.index.json
  * lists. A map (hub_map.h) gives their names, their places in a model's tensors and their
  * transpositions. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/checkpoint/hub_map.h"
 
 #include <ctype.h>

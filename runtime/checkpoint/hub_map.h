@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A map joins a family's rows (spec/hub/tensors.h) with a model: each tensor of Hugging Face's
  * files is a part of a tensor of the model. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_HUB_MAP_H

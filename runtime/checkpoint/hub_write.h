@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a model's tensors as files of Hugging Face: model.safetensors, or shards with an index.
  * Tensors fill shards in the model's order. Within a file they stand in one fixed order, as the
  * safetensors library writes them: by type, wider ones first, and then by name. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layout gives the place of every tensor of a model and its optimizer in a checkpoint's files. It
  * depends on the model alone: whole tensors by name, in the model's order. Units, blocks, policies
  * and ranks do not matter. Nodes that step on their own have a state each: the tensors of node N

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A manifest describes a checkpoint and shows that it is complete: progress, settings, and sizes
  * and CRCs of the files. It is JSON, is written last, and ends with a CRC of its own text. A
  * directory without a valid manifest is no checkpoint. */

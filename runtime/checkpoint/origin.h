@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An origin gives a new run its first parameters: a checkpoint, or any safetensors file with the
  * model's tensors by name and shape in F32, F16 or BF16. Only parameters are read: no moments,
  * progress or settings. A checkpoint's parameters are its fp32 masters. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* safetensors is a file of named tensors: a length N in 8 little-endian bytes, N bytes of JSON
  * header, and data. Readers treat a file as hostile. They check every rule of the format, and every
  * size against the file's length, before they allocate or use anything from it. */

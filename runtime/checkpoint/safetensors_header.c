@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/checkpoint/safetensors_header.h"
 
 #include <inttypes.h>

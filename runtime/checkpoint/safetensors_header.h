@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the JSON header of a safetensors file by a fixed grammar: no tree, no recursion, exact
  * numbers. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_SAFETENSORS_HEADER_H

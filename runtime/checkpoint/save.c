@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stages of a save:
  *   1. rank 0 makes step-N.tmp-K with all files at full length, and their headers;
  *   2. every rank writes its own pieces and syncs each file;

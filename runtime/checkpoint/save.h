@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saving is collective: every rank writes its own pieces into shared files. The checkpoint exists
  * once all ranks have synced and rank 0 has renamed its directory, and not before. save.c gives the
  * order of calls and its reasons. */

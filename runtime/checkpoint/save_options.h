@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of a saver, and the source of its tensors. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_SAVE_OPTIONS_H
 #define WEFT_RUNTIME_CHECKPOINT_SAVE_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of files that several hosts write. A host may write whole pages back, with old bytes around
  * the new ones. So rank 0 alone writes pages that a rank fills only in part: the others keep these
  * parts and send them to it after their own writes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of saving, private to this folder: one rank's work on files (save_files.c), the commit
  * (save_commit.c), and the collective phases (save.c). */
 #ifndef WEFT_RUNTIME_CHECKPOINT_SAVE_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks of several hosts write one checkpoint together, so they must see one directory. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_SHARED_H
 #define WEFT_RUNTIME_CHECKPOINT_SHARED_H

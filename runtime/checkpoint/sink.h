@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A sink is the file system of a save: the few calls that decide by order and failure whether a
  * checkpoint survives. Training uses the system's. Tests use sinks that record which bytes are
  * durable, or that fail. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a row-major matrix by columns: as the rows of the transposed matrix. Some rows of it are
  * kept in memory, so the source is read in long runs, and each part of it once if it is asked for
  * in order. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A communicator back end is a const table of functions. Its communicator begins with struct
  * weft_comm. Only back ends and comm.c include this file. comm.h states the contract of each
  * function. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Branches of a communicator: for another lane, for a group of ranks, or both. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Branches of a communicator. */
 #ifndef WEFT_RUNTIME_COMM_BRANCH_H
 #define WEFT_RUNTIME_COMM_BRANCH_H

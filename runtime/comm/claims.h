@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks claim memory and cores. A limit belongs to a machine, or to a cgroup of it, and binds the
  * ranks inside together: each host of a run has limits of its own, and so has each container of a
  * host. Every sum over ranks that a machine must meet is made here. */

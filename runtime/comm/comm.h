@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A communicator moves bytes between ranks, from arena to arena. All ranks issue the same
  * collectives in the same order on one stream, the channel. A branch has a channel of its own.
  * Offsets are of the arena and equal on all ranks. A back end is a const table of functions.

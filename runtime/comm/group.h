@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of ranks. Nodes have equal numbers of consecutive ranks. */
 #ifndef WEFT_RUNTIME_COMM_GROUP_H
 #define WEFT_RUNTIME_COMM_GROUP_H

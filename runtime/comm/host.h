@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The identity of the host that this process runs on. */
 #ifndef WEFT_RUNTIME_COMM_HOST_H
 #define WEFT_RUNTIME_COMM_HOST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A job is one collective as all ranks see it: its call, which must be equal on all of them, and
  * the form of its block. For back ends that run on the CPU. */
 #ifndef WEFT_RUNTIME_COMM_JOB_H

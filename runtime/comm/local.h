@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The local communicator. Ranks are processes of one machine, and arenas are shared memory: each
  * rank maps the parts of its peers' arenas that it reads. A collective is a barrier, then copies or
  * sums of the peers' bytes, then a barrier. The local_*.c files share this header, and so do

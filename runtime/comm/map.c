@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mapping of the ranks' arenas: all succeed or none. */
 #include <stdlib.h>
 #include <string.h>

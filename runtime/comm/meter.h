@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A meter tells how long bytes of each peer were under way, and how long collectives move. A wait
  * for a peer that still computes is no transfer. The first message of a peer in an exchange, as a
  * rule the call's header, shows that it has come. Messages are timed once all peers have come:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Outcomes of steps that all ranks must take, or none. For back ends. */
 #ifndef WEFT_RUNTIME_COMM_OUTCOME_H
 #define WEFT_RUNTIME_COMM_OUTCOME_H

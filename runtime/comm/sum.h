@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over ranks in canonical order, in fp32, for every dtype: the sum of earlier rounds, then the
  * ranks in their order. With several nodes of several ranks, each node's ranks are summed first,
  * and the nodes' sums are added in their order. So the bits do not depend on the number of ranks

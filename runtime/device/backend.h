@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A device back end is a const table of functions. Its device, streams and events begin with the
  * structs below. Only back ends and device.c include this file. device.h states the contract of
  * each function. */

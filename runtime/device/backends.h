@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices built into the program: X(name). A row stands for three tables: weft_device_NAME in
  * runtime/device, weft_arena_NAME in runtime/arena and weft_nn_backend_NAME in runtime/nn. `name`
  * is a value of the config's cluster.device. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU device: a stream is a worker thread that calls functions from a ring, one after another.
  */
 #define _GNU_SOURCE /* pthread_setname_np, prctl */

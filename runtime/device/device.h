@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A device executes work. Streams are in-order queues of work, and events order work between
  * streams. A back end is a const table of functions, found by name. "cpu" is always built: a stream
  * is a worker thread, and work is a function call.

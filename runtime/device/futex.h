@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A futex is a 32-bit word that a thread sleeps on until another thread changes it. All users
  * follow one pattern. The sleeper announces itself, reads the word again, and sleeps only if it is
  * unchanged. The waker changes the word, then wakes announced sleepers. Both sides are sequentially

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A module is a part of Weft that is opened on demand, because few machines have the libraries that
  * it needs. It is a shared library, weft_NAME.so, with the tables of functions of the device
  * NAME. */

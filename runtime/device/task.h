@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Types that a device and its back ends share. */
 #ifndef WEFT_RUNTIME_DEVICE_TASK_H
 #define WEFT_RUNTIME_DEVICE_TASK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A timeline is the virtual time of a device with streams that slow one another (base/lanes.h).
  * Time stands still while a stream can act now, or while the issuing thread may push. Once all of
  * them wait, it advances to the next end of a work. So times depend on the pushed work, never on

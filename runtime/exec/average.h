@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Averages of parameters over nodes, which step on their own in between (local SGD; Stich 2019,
  * arXiv:1805.09767). Then the executor's communicator is that of the node: it gathers, reduces and
  * agrees among the node's ranks. All but weft_exec_average is private to this folder. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* State on a disk: a file (offload/store.h) keeps master and moments of a unit as blocks. The
  * blocks pass through a ring of seats on their way to the arena and back. Private to this
  * folder. */

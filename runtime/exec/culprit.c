@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the rank and layer that first made a number not finite. The agreement after a step only
  * says that some rank did, since sums have spread it by then. A step that is not finite has changed
  * nothing, so it is run again. This time a look checks every layer's results before any sum.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An evaluation is a forward alone: the program up to the first micro-step's backward, without
  * updates and carried work. Every instruction keeps its place in the order, so the addresses
  * hold. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The executor runs a program exactly: every instruction on its stream, after its dependencies, at
  * its addresses. It works over a device, a communicator and the layers' kernels. In a step it
  * decides nothing and allocates nothing. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Failures for tests, as tasks of the instruction's stream. */
 #include <signal.h>
 #include <string.h>

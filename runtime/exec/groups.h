@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of a step (ARCHITECTURE.md: consecutive micro-batches that one rank sums and reduces once)
  * are the run's, and ranks share them. A group's gradient, before any sum over ranks, has the same
  * bits on any ranks. So its hash names the rank that computed it wrongly, and its norm finds a

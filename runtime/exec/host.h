@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes in the host's memory: master and moments of units, and saved activations until their
  * backward. They lie in pages of a tier and are copied to the arena and back. Private to this
  * folder. */

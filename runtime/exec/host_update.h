@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Updates on the host. The host's tier keeps a unit's master, moments, reduced gradient and rounded
  * parameters. For each block the gradient is copied down, the CPU's optimizer kernels update it
  * there, and its parameters are copied up. Private to this folder. */

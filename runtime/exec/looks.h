@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* culprit.c: finds the rank that went wrong, by looks for numbers that are not finite and by hashes
  * of each group's gradient. Private to this folder. */
 #ifndef WEFT_RUNTIME_EXEC_LOOKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of an executor, and the inputs and the result of a step. */
 #ifndef WEFT_RUNTIME_EXEC_OPTIONS_H
 #define WEFT_RUNTIME_EXEC_OPTIONS_H

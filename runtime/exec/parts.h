@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the executor, private to this folder. Binding looks up streams, events, pointers,
  * pieces and calls once, at creation. So a step only issues work. */
 #ifndef WEFT_RUNTIME_EXEC_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offsets of a program's buffers in the arena, by its paging. A paging has two tables, for pieces
  * that begin in even and in odd periods. An instruction may touch pieces of this period and of the
  * last. */

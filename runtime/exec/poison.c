@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dead memory is poisoned. At the start of every slot, bytes that died with the slot before get the
  * pattern, and pages without a live buffer are closed. A buffer's margins are the unused bytes of
  * its pages before and after it. A write to a margin shows that a kernel left its buffer. */

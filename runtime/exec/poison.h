@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Poison tracks the owner of memory by slot. A read of a dead buffer gives a pattern, and a write
  * next to a live buffer is found. Private to this folder. */
 #ifndef WEFT_RUNTIME_EXEC_POISON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/precision.h"
 
 static enum weft_status fail_pair(const char *key, enum weft_dtype is, enum weft_dtype other,

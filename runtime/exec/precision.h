@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Precision: the dtypes of compute, reduction and accumulation, and for f16 the loss scale. The
  * scale multiplies the loss, so that small gradients do not become 0. It changes only after all
  * ranks have agreed on a step's gradients, so it is the same on all ranks. */

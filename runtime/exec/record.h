@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The record of a step: words of the arena that ranks sum, words of this rank alone, and a mailbox
  * with the words that the host needs. Private to this folder. */
 #ifndef WEFT_RUNTIME_EXEC_RECORD_H

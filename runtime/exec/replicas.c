@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hashes of the parameters. Replicas are bytes that all ranks have: parameters under dp, zero1 and
  * central, and the optimizer's state under dp. Under hsdp the ranks of one place in every node have
  * the same shards and state. Only their comparison shows a rank with wrong memory or arithmetic. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* State is everything that a run resumes from: fp32 parameters and the optimizer's moments. Frozen
  * parameters have no master; in 16 bits they are rounded when written. Callers walk the state by
  * pieces of whole tensors, between a settle and the next step. No gradients are pending then, and

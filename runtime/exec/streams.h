@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes while a program runs. Each lane with work has a stream, in exec->streams. Each lane of the
  * network has a communicator too: the first one the caller's, and others a branch of it. Private to
  * this folder. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trespass is an access to the arena outside live buffers: past a buffer's end, or in dead
  * memory. A signal handler reports it, so nothing here takes memory or a lock. */
 #include <string.h>

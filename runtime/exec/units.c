@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/units.h"
 #include "runtime/exec/parts.h"
 #include "spec/config_batch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A unit on this rank while a program runs: the inputs of work on it, and this rank's part of it.
  * Private to this folder. */
 #ifndef WEFT_RUNTIME_EXEC_UNITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows: the host's access to offloaded state between steps, in any location. Private to this
  * folder. */
 #ifndef WEFT_RUNTIME_EXEC_WINDOW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binding a rank keeps it on cores of its own, so no two ranks of a machine wait for the same core.
  * Each rank gets an equal share of the cores that the process may use; a cgroup's cpuset limits
  * them. A "core" is a unit of Linux's scheduling. Hardware threads of one core are neighbours in

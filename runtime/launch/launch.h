@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launching starts the local ranks of a job and waits until all have ended. Ranks are processes
  * made by exec, each in its own session. They inherit the shared memory of the local communicator
  * as descriptors. They end with the launcher, for any reason, and leave nothing in the system. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rendezvous is the rank's side of a launch: it learns its rank, the number of ranks, and the
  * memory's descriptors. */
 #ifndef WEFT_RUNTIME_LAUNCH_RENDEZVOUS_H

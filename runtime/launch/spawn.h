@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starts one rank: its environment and its process. Private to runtime/launch. */
 #ifndef WEFT_RUNTIME_LAUNCH_SPAWN_H
 #define WEFT_RUNTIME_LAUNCH_SPAWN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stop request: the signals that ask a run to end after its step with a checkpoint, and the rule
  * that separates a second request from the first. Batch systems, service managers and timeout(1)
  * signal several times, with several numbers, and to every process. All of that is one request. */

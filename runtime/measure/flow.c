@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/measure/flow.h"
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A flow keeps a device busy with blocks of one size. Blocks use its seats in turn, so at most
  * `seats` blocks are pending. */
 #ifndef WEFT_RUNTIME_MEASURE_FLOW_H

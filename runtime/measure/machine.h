@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of this machine that decide times: its CPU, the number of cores, and the instruction
  * level of kernels. A profile names its products separately. */
 #ifndef WEFT_RUNTIME_MEASURE_MACHINE_H

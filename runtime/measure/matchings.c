@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/measure/matchings.h"
 
 int32_t weft_matching_rounds(int32_t nodes)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounds of perfect matchings: a tournament in which every pair of nodes meets once. In a round
  * each node has one partner, so no port serves two pairs at a time. An odd number of nodes leaves
  * one without a partner in each round. Source: the circle method (Kirkman, 1847): the last node

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measuring makes a profile of this machine for one model, batch and number of ranks. It times
  * layers, collectives by size, update and norm, and measures base memory. For tiers that the config
  * allows it times copies, updates, reads and writes. All local ranks run at once, so times include

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of measuring. */
 #ifndef WEFT_RUNTIME_MEASURE_OPTIONS_H
 #define WEFT_RUNTIME_MEASURE_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declarations shared by the files of this folder. Measuring has two parts: benches time one
  * operation at many sizes, and the rehearsal runs real steps of the model on the executor. */
 #ifndef WEFT_RUNTIME_MEASURE_PARTS_H

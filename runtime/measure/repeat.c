@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A median of few times is good if they are similar. If they vary, more are taken. */
 #include "runtime/measure/measure.h"
 #include "runtime/measure/parts.h"

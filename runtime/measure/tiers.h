@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the tiers that a config may use besides device memory, on all local ranks at once: the
  * host's memory and cores, and a disk. */
 #ifndef WEFT_RUNTIME_MEASURE_TIERS_H

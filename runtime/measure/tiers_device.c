@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures copies between the host tier and a device that copies by itself, as a GPU does: pinned
  * memory, a stream each way, and times by the device's own clock. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures reads and writes of a store at several block sizes and numbers of threads, and chooses
  * the best. */
 #define _XOPEN_SOURCE 700 /* realpath */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures copies between the arena of a CPU and the host tier, and updates of state in that tier.
  */
 #include <stdatomic.h>

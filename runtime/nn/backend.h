@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A back end of runtime/nn is a const table of functions. Its object begins with struct weft_nn.
  * nn.c finds it by name. Functions with a stream push work on it; nn.h and units.h state their
  * contracts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one element, shared by loops of the CPU and kernels of a GPU. The same operations,
  * each rounded as in IEEE 754, give the same bits. Products are contracted only by an explicit
  * fmaf. Of mathematical libraries only fmaf and sqrtf are used, which are exact everywhere. There

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of squares as one integer, with a root rounded once, for CPU and GPU. */
 #ifndef WEFT_RUNTIME_NN_EXACT_H
 #define WEFT_RUNTIME_NN_EXACT_H

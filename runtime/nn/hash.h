@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loop of the fingerprint's hash on the CPU, for tasks of nn and for updates on the host. */
 #ifndef WEFT_RUNTIME_NN_HASH_H
 #define WEFT_RUNTIME_NN_HASH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forward and backward of layers, on exactly the buffers that spec/layer.h declares. A back end is
  * a const table of functions; "cpu" is always built. Work is pushed on a stream. Its operands are
  * in device memory and must stay valid until it is done. A false `accumulate[i]` writes the

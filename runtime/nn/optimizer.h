@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise kernels of optimizers, and the norm for clipping, on the elements that a rank owns.
  * Body and tail of every loop do the same operations, so bits do not depend on the division into
  * slices (ARCHITECTURE.md, invariant 1). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers that update each element alone: a row and a file each. Every device has one loop over
  * these functions, so bits are equal. `moments` is the number of them that the update has, a
  * constant of the loop; others are undefined. */

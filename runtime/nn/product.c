@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/nn/product.h"
 
 struct weft_product weft_product_dense(bool transpose_a, bool transpose_b, int64_t m, int64_t n,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A product is one multiplication of matrices, c = alpha op(a) op(b) (+ c), row-major. Layers
  * describe it for a back end: operands, known triangles, and the finish of c. */
 #ifndef WEFT_RUNTIME_NN_PRODUCT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words of a loss that ranks may add in any order (units.h), for CPU and GPU. */
 #ifndef WEFT_RUNTIME_NN_RECORD_H
 #define WEFT_RUNTIME_NN_RECORD_H

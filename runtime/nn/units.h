@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work on a rank's units: changes of parameters, gradients and state between layers' forward and
  * backward. Every function pushes work on a stream. Addresses (void *) are of device memory, and
  * only such work reads them. Other arguments, and data that they point to, are the host's. They

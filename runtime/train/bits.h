@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bits of a run depend on more than its config: on the products, the kernel of attention and
  * the instructions of a CPU, or on the library and the model of a GPU. Their names are one text,
  * "products: onednn 2.6.3, avx512_core; attention: avx512", which manifests keep. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Corpora are the files of one path, read in order as one: a single file, or all files that match a
  * pattern ("train_*.bin"), by name. All have one form. A sample may begin in one file and end in
  * the next. Only the files read last stay open: an eighth of the limit of open files, and fewer

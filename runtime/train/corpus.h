@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A corpus is a file of tokens, read in place, piece by piece. It is a text with bytes as tokens,
  * or a token file with llm.c's header of 256 little-endian int32: magic, version, number of tokens.
  * Magic 20240520 with version 1 has tokens of 16 bits, and 20240801 with version 7 of 32 bits. The

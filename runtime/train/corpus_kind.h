@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds of files that hold no text, although they could be read as bytes: arrays, archives, tables
  * (also CSV and TSV), pictures, JSON records, tokens without a header. A model trained on one
  * learns its format. */

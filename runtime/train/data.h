@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data are samples of a corpus, or of several as one (corpora.h). The tokens of sample i of step s
  * are a function of (seed, s, i), for any ranks and micro-steps. Held-out data are another file, or
  * the last share of the same one, which training then never reads. Their samples are evenly spaced,

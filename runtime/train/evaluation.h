@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An evaluation is the mean loss over held-out samples, by forward alone. The samples are always
  * the same, for any ranks and micro-batch. Losses of micro-batches are added in order of samples.
  * With one micro_batch and products that give the same bits, any number of ranks gives the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A folder is no data, but a pattern of its files is. */
 #ifndef WEFT_RUNTIME_TRAIN_FOLDER_H
 #define WEFT_RUNTIME_TRAIN_FOLDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generation continues a sequence of tokens with a trained language model: forward alone, in f32,
  * in one process. A token is a function of the parameters, the tokens before it, the seed and its
  * place. The last bits of its probability also depend on the number of rows computed with it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks train together only with the same program file, libweft, config, plan and library of
  * products. Otherwise they get different bits, or hang. */
 #ifndef WEFT_RUNTIME_TRAIN_IDENTITY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scanner of a JSON stream decides by syntax whether a file holds records, and no text. It
  * reads a file once, keeps a few hundred bytes, and reads at most WEFT_JSON_STREAM_BYTES.
  *

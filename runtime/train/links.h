@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links between hosts, judged while a run trains. Collectives go at the speed of their slowest
  * link, so their times do not show which one that is. Each rank knows how fast bytes came from each
  * peer. The ranks exchange a summary of a window of steps, and all draw the same conclusion. */

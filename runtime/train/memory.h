@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run's memory as the system counts it. The plan keeps arena, base and tiers within their limits.
  * Base was measured in another process or only given, so a run checks its real memory. */
 #ifndef WEFT_RUNTIME_TRAIN_MEMORY_H

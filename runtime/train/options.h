@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of a training run, and the lines that it reports to its caller. */
 #ifndef WEFT_RUNTIME_TRAIN_OPTIONS_H
 #define WEFT_RUNTIME_TRAIN_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pace compares the compute time of ranks, and the links between their hosts. Every collective
  * waits for the slowest rank, so no waiting time shows which one is slow. A rank that needs several
  * times as long as the others is named, and so is a slow link. A quota may stop a rank now and then

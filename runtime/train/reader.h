@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reader prepares the batches of the next steps in its own thread while the current step runs.
  * The one taken last is the caller's until another is taken. The next one is known then: the caller
  * learns of data that cannot be read one step early, and can make that step its last. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sampling draws one of n by probability, sharpened by a temperature and cut to the likeliest. The
  * draw is a function of the seed and the place. */
 #ifndef WEFT_RUNTIME_TRAIN_SAMPLE_H

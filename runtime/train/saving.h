@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saving is the trainer's use of checkpoints: when to save, the content, the beginning of a run,
  * and failed saves. */
 #ifndef WEFT_RUNTIME_TRAIN_SAVING_H

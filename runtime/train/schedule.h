@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The learning rate over the steps: a warm-up, then the schedule's way to its last rate, which
  * later steps keep. A schedule has train.lr_schedule.steps, otherwise train.steps. */
 #ifndef WEFT_RUNTIME_TRAIN_SCHEDULE_H

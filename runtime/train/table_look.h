@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A look at the form of a table: records of fields, as CSV (RFC 4180) and TSV have them. It decides
  * by the first records, or by those of the whole file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The width of tokens in bytes that have no header, or a wrong one. Little-endian tokens leave a
  * pattern: the high part of a wide token is 0 in a vocabulary that is narrower. */
 #ifndef WEFT_RUNTIME_TRAIN_TOKEN_WIDTH_H

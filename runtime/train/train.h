@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training runs a plan's program on data, step by step: learning rate by schedule, one line per
  * step, numeric failures agreed by all ranks. One process is one rank, and all ranks call this with
  * the same arguments. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A digest is a problem in a form that planners query fast: the rows of every decision and
  * strategy, and the items in the orders in which planners walk them. All rows, tier after tier,
  * are compared with one limit, the device's. A common offset adds the difference to the limit of

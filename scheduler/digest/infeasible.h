@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The message for a limit that no plan meets: the least limit that works, the categories in the
  * fullest slot, and the cures. */
 #ifndef WEFT_SCHEDULER_DIGEST_INFEASIBLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The least limit depends on one strategy for each decision. A tree over these choices finds it
  * exactly. It cuts nodes with an empty box (proof/box.h), and most problems need a node or two. */
 #ifndef WEFT_SCHEDULER_DIGEST_LEAN_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The least limit: the choice of strategies with the lowest peak of lean rows. No plan of given
  * strategies holds fewer bytes in a slot than their lean rows. So the problem is to choose one
  * strategy for each decision and minimise the largest row. If one strategy is leanest in every slot

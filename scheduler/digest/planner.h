@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options that a planner gets, and the results that it returns. */
 #ifndef WEFT_SCHEDULER_DIGEST_PLANNER_H
 #define WEFT_SCHEDULER_DIGEST_PLANNER_H

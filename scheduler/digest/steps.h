@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of strategies as steps: the bytes of a strategy change in few rows. So a problem of a
  * thousand layers needs megabytes, where an array of all rows needs hundreds. */
 #ifndef WEFT_SCHEDULER_DIGEST_STEPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The invariant: for a slot r after the current slot s, `least[r]` counts the least bytes of a
  * tier. There reductions complete at once. Gathers launch in the last slot of their window, in
  * reserved bytes, or block. Each choice keeps `least` within the limit, so the schedule can always

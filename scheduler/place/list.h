@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* List scheduling: places every block for fixed strategies. It walks the slots in time. When a
  * lane is free, a rule chooses the next block. No slot ever exceeds the limit. The returned time
  * is exact: the simulator gets the same. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rule of list scheduling, and the waits that a placement records. */
 #ifndef WEFT_SCHEDULER_PLACE_LIST_RULE_H
 #define WEFT_SCHEDULER_PLACE_LIST_RULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* State of a running list schedule. Internal to list.c, list_begin.c and list_waits.c. */
 #ifndef WEFT_SCHEDULER_PLACE_LIST_RUN_H
 #define WEFT_SCHEDULER_PLACE_LIST_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records why compute waited. Repairs read it. */
 #include "scheduler/place/list.h"
 #include "scheduler/place/list_run.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/place/micro_steps.h"
 
 #include <string.h>

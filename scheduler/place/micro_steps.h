@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Placement for a target that has one list of prefetches for all micro-steps (spec/target.h,
  * in_order). */
 #ifndef WEFT_SCHEDULER_PLACE_MICRO_STEPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Repairs of a list schedule. A rule decides from the slots so far. Looking back, the cause of a
  * wait can often be postponed: gathers in a slot that a reduction must leave, or a block ahead of
  * a needed one on the lane. Repairs place, find the longest waits, postpone their causes and place

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FSDP's schedule, for any choice of policies. One unit is gathered ahead of its use, and one
  * reduction runs at a time. Root units are gathered before all others and reduced after them. */
 #ifndef WEFT_SCHEDULER_PLANNERS_AHEAD_H

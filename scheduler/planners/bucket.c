@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/planners/bucket.h"
 
 const struct weft_setting weft_bucket_settings[] = {

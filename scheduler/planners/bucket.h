@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets: gradients wait for each other and are launched together. A product merges a bucket into
  * one collective. Here it stays blocks, and the rule decides only when they are launched. */
 #ifndef WEFT_SCHEDULER_PLANNERS_BUCKET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ByteScheduler over AllReduce: gradients move in blocks. Of the ready ones, the gradient of the
  * layer that is needed first goes first. The credit is the number of elements that may be on their
  * way at once, so that the channel never idles. A block on its way cannot be overtaken. */

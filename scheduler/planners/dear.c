@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeAR cuts a gradient's AllReduce in two. Its ReduceScatter runs in backward. After a barrier, its
  * AllGather runs one group of layers ahead in the next forward. Here it gathers the updated
  * parameters, which are as many bytes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeepCompile over ZeRO 3. In forward and in backward, from the last slot to the first, gathers are
  * moved ahead of their uses as far as a memory profile allows. The rest of memory then keeps units
  * gathered between forward and backward. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeepCompile's rule for gathers. Other rules build on it. */
 #ifndef WEFT_SCHEDULER_PLANNERS_DEEPCOMPILE_H
 #define WEFT_SCHEDULER_PLANNERS_DEEPCOMPILE_H

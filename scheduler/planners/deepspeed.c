@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeepSpeed's ZeRO 3. Entering a layer gathers its missing parameters and waits for them. Then it
  * prefetches the next parameters, by elements. Parameters used again soon are kept, and small units
  * stay whole. */

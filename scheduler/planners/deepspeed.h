@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeepSpeed's rule for parameters and gradients. Other rules build on it. */
 #ifndef WEFT_SCHEDULER_PLANNERS_DEEPSPEED_H
 #define WEFT_SCHEDULER_PLANNERS_DEEPSPEED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fixed planners have one policy for all units and one rule for all blocks, like most sharded data
  * parallelism today. Nothing is substituted: a plan that does not fit is refused. */
 #ifndef WEFT_SCHEDULER_PLANNERS_FIXED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's fsdp_milp decides which layers are units of their own. The others belong to the root.
  * It minimises the exposed time of a schedule that prefetches one unit, with max_m + 2 max_p within
  * the limit. Placement follows FSDP2. Instead of calling a solver, this rule lists choices from the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Climbs from the leanest policies, without a solver. */
 #include "scheduler/planners/planners.h"
 #include "scheduler/search/search.h"

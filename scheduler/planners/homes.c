@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/planners/homes.h"
 
 static bool choose_home(struct weft_draft *draft, int32_t unit, enum weft_home home, bool there)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules that offload the state of units to a home of their choice. State streams through the
  * device's memory for its update, or the host updates it in place. */
 #ifndef WEFT_SCHEDULER_PLANNERS_HOMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decides strategies and placements together. Patterns, greedy changes, roundings of the relaxation
  * and local search choose strategies. List scheduling places them, guided by the relaxation. Branch
  * and bound proves the distance from the best plan. Simulated time judges every plan, never the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A knapsack chooses one option for every group with the least sum of costs. The sums of two
  * weights are each within a capacity. It lists all partial choices that no other beats in cost and
  * both weights. The result is exact if no list is longer than WEFT_KNAPSACK_MOST_LABELS. Otherwise

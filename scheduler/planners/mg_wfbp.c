@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MG-WFBP merges AllReduces of neighbouring layers if that costs less than it saves. It compares by
  * the line a + b * bytes through their times. */
 #include "scheduler/planners/planners.h"

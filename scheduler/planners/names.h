@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of planners, in the order of their table (table.c), for messages. */
 #ifndef WEFT_SCHEDULER_PLANNERS_NAMES_H
 #define WEFT_SCHEDULER_PLANNERS_NAMES_H

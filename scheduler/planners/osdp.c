@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OSDP replicates or shards each unit, so that the sum of all layers' times without overlap is
  * least within the limit. Placement follows FSDP2. Galvatron also lets each layer keep what it
  * saves, or recompute it. */

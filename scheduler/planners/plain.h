@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plain rules are members of their planner's row: which units shard, when they are gathered and how
  * gradients are reduced. */
 #ifndef WEFT_SCHEDULER_PLANNERS_PLAIN_H

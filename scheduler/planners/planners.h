@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of planners; table.c has the planners. */
 #ifndef WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 #define WEFT_SCHEDULER_PLANNERS_PLANNERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A random plan that fits, for tests. Strategies and slots are drawn. Decisions and blocks that do
  * not fit return to the leanest plan. The same seed gives the same plan everywhere. */
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A published rule decides, going through the step, when each block is launched and which slot
  * waits for it. A draft puts such a rule into slots. It chooses policies, and then places every
  * block of every item that they need, in any order. The channel order is by launch slot, in one

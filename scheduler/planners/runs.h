@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run is moves of equal keys, one after another, like the blocks of one item. Moves are sorted
  * run by run, because there are few runs for any number of blocks. */
 #ifndef WEFT_SCHEDULER_PLANNERS_RUNS_H

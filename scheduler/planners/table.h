@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of all planners. */
 #ifndef WEFT_SCHEDULER_PLANNERS_TABLE_H
 #define WEFT_SCHEDULER_PLANNERS_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Policies first, placement second, as other systems plan. Policies have the least sum of times
  * without overlap, and their leanest placement is within a limit of their own. List scheduling then
  * places blocks within the whole limit. The result shows the worth of deciding both together. */

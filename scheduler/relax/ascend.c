@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Projected subgradients with deflection (Camerini, Fratta and Maffioli, 1975) and Polyak's step
  * towards a target. They need no solver and are cheap enough for each node. */
 #include "scheduler/relax/dual.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A coarse problem stands for one with too many slots for its relaxation. A run of slots is one
  * slot, and decisions with windows in the same runs are one decision. Its rows are averages over
  * runs, and its windows are rounded to runs. So it is neither a relaxation nor a restriction. But

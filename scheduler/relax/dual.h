@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dual function of the slot form: the bound of proof/prices.h in doubles, with its slope, for
  * searches of good prices. No result needs trust: prices are rounded to integers, and proof/
  * computes the exact bound. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole rows of the dual function: the counts of blocks and strategies in them (proof/prices.h). */
 #include <string.h>
 

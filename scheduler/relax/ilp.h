@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The planning problem as an integer program, in the slot form of the lanes: the strategy of each
  * decision, and the number of blocks placed by each slot. Only its relaxation is solved, without
  * the integrality that is noted here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/relax/ilp_build.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Columns and rows of a program under construction. Internal to relax/. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_BUILD_H
 #define WEFT_SCHEDULER_RELAX_ILP_BUILD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/relax/ilp_class.h"
 
 #include <float.h>

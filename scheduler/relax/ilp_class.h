@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classes of the integer program: sets of items that share columns. Internal to relax/.
  *
  * RESULTS.md: planner-ideas/merged-classes. */

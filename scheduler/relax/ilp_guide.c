@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a point of the relaxation: its strategies, and when it launches blocks. */
 #include "scheduler/relax/ilp.h"
 

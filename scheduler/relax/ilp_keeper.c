@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/relax/ilp_keeper.h"
 
 /* The item of strategy `other` that moves the same blocks as item `i`; -1 if there is none. Its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keepers: the integer program has columns only for strategies of a decision that no other strategy
  * dominates. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_KEEPER_H

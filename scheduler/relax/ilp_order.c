@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds blocks that a point of the relaxation moves as no lane does. Two are under way at once, or
  * others move through a slot in which one is under way. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounds a point of the relaxation to a placement. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole rows of the integer program: memory rows that count bytes in whole steps (proof/prices.h).
  * The relaxation holds parts of blocks and so fills a slot's room to the byte. These rows prevent
  * that if it matters. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Local search for a target that runs ahead (plan/events.h). The other searches place blocks on the
  * clock of slots, where a launch waits for compute. This one begins with such a decision and moves
  * launches between hooks, or changes one decision, as long as the step by events gets shorter, or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A choice is a set of changes from the cheapest strategies. A heap gives the sets by their cost. A
  * set with k as its dearest change has two successors: one with k + 1 in place of k, and one with
  * k + 1 added (Lawler, 1972). A set with two changes of one decision is skipped. */

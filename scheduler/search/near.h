@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strategies near a bound. Prices give each choice of strategies a cost, a lower bound of its step
  * time (proof/prices.h). The search tries choices in order of that cost, and ends at the best known
  * step time.

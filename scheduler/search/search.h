@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A search keeps the best plan found so far and tries others. It places strategies by list
  * scheduling, and times moves of other plans in the simulator. The sequence of tries depends on the
  * problem and the budget alone. */

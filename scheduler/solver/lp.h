@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A linear program, perhaps with integer columns, as plain data, the limits of its solution, and
  * the answer: the form in which a relaxation leaves Weft for weft-solve. Minimise cost . x subject
  * to row_lower <= A x <= row_upper and lower <= x <= upper. Infinite bounds are +-INFINITY.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A document of the protocol (lp_words.h): the changes to the program before.
  *
  *     weft-lp-changes 1

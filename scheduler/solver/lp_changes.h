@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of a program to the one solved before it: other bounds, and rows at its end. A solver
  * that still has the basis of that one needs only these, and few iterations.
  *

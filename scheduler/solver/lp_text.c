@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Documents of the protocol (lp_words.h): a whole program, and a result.
  *
  *     weft-lp 1                                     weft-lp-result 1

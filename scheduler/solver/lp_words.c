@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/solver/lp_words.h"
 
 #include <math.h>

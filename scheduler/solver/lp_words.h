@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words of the solver's protocol: writers of numbers, and a reader. The reader remembers the first
  * fault and reads 0 after it, so its caller checks once, at the end. Internal to lp_text.c and
  * lp_changes.c. */

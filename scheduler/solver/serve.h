@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loop of a solver program: reads the documents of lp.h from stdin until that ends, asks a back
  * end, and writes a result for each to stdout. Part of solver programs alone. */
 #ifndef WEFT_SCHEDULER_SOLVER_SERVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* weft-solve: solves linear and integer programs with GLPK. It is a separate program that shares
  * only the protocol of lp.h with Weft (serve.h).
  *

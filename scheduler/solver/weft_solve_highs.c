@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weft-solve-highs: solves linear and integer programs with HiGHS, on one thread. It is a separate
  * program that shares only the protocol of lp.h with Weft (serve.h). WEFT_SOLVE names it to `weft`.
  */

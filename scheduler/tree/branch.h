@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A branch is the state of branch and bound (scheduler/tree/grow.h). It asks the solver. */
 #ifndef WEFT_SCHEDULER_TREE_BRANCH_H
 #define WEFT_SCHEDULER_TREE_BRANCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Division of a node by strong branching (Applegate, Bixby, Chvatal and Cook, Finding cuts in the
  * TSP, 1995). The node's relaxation suggests some ways. Each is tried by the relaxations of its two
  * children, and the way that raises both most is taken. Alike decisions leave a relaxation

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exact placement: the fastest placement of given strategies. A depth-first search chooses the next
  * block of each idle lane, in time, on the lanes of the simulator. It drops a state that was met at
  * the same time or earlier, and one that cannot beat the best known step. It is exhaustive unless

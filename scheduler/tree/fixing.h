@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fixing by prices. The dual function is a sum over decisions of the cheapest choice of each. So a
  * node's prices also give the bound if a decision had one strategy. They give it if an item had
  * launched or completed k blocks by a slot, or fewer. If that bound is high enough, such plans need

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Placements that follow the relaxation over several lanes. List scheduling chooses a block when a
  * lane is free, and does not see that another lane will need the memory or the chain later. A
  * relaxation with fixed strategies, which has counts for each item and keeps the order of chains,

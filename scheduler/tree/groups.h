@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of alike decisions. A branch on one of them gains little: if it is denied a strategy, an
  * identical decision takes it. So a tree branches on counts first: how many of them have a
  * strategy.

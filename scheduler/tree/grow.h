@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Branch and bound on counts, on the decisions' strategies and on milestones, best bound first.
  * Prices bound a node. With a solver they are the multipliers of the relaxation within the node's
  * box, and ascent improves them at the root. Without one they come from dual ascent alone. Rounded

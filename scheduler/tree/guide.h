@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Placements guided by the relaxation. A rule of list scheduling sees one moment; the relaxation
  * with fixed strategies sees the whole step. It shows the gathers that are worth their memory when
  * memory is short. It also shows when compute should wait for reductions because their memory is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A second search of leaves. The tree ends a leaf after a few steps of exact placement. If the tree
  * is exhausted and the gap is open, leaves with a bound below the best step are searched again: the
  * least bound first, in rounds of more steps. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pressure divides a node if channels have time to spare and no way raises its bound. Plans lose
  * time in whole blocks there, a little at each. That costs nothing and has no price until the spare
  * time is used up. So the relaxation is solved once more with less channel time: a part of the

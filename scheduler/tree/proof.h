@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A proof is a certificate under construction: a tree over strategies, counts and milestones. It
  * grows at its weakest leaf, and each leaf has the best prices found for it. Its bounds are the
  * exact ones of proof/prices.h from the start, so the search prunes by the checker's bounds. */

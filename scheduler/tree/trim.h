@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trimming makes a finished tree smaller, so that its certificate is short and cheap to check. A
  * tree grows for a bound that it may not reach everywhere. Some divided nodes were not the weakest,
  * and many plans put aside would do no harm. The proven bound is the least of all leaves, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of Hugging Face's config.json: for each type of model, the sizes that Weft uses, their
  * defaults in transformers, and the changes that other keys make. */
 #ifndef WEFT_SPEC_HUB_FAMILIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/hub/tensors.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors in Hugging Face's files. A family has one row a tensor: its name in the layer, its name
  * in the files, and whether it is transposed there. runtime/checkpoint/hub_map.h joins the rows
  * with a model. */

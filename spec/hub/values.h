@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of config.json next to the usual ones of a key's row. */
 #ifndef WEFT_SPEC_HUB_VALUES_H
 #define WEFT_SPEC_HUB_VALUES_H

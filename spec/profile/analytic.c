@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Computes times from the config's figures, part by part, so that a measured profile may supply
  * some parts. */
 #include <math.h>

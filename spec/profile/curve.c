@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/profile/curve.h"
 
 #include <math.h>

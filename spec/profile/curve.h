@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A curve gives the time of work by its size. */
 #ifndef WEFT_SPEC_PROFILE_CURVE_H
 #define WEFT_SPEC_PROFILE_CURVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/profile/flops.h"
 
 #include "spec/config_batch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations of a model's step, and the peak of its device: their quotient is the utilisation. */
 #ifndef WEFT_SPEC_PROFILE_FLOPS_H
 #define WEFT_SPEC_PROFILE_FLOPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/profile/network.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The network of a cluster by pairs of hosts, and the compute of each host. All ranks of two hosts
  * exchange bytes both ways at once, while other pairs do the same. A host that is slow, or a pair
  * with a slow link, shows here; collectives only show their slowest part. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The origin of a profile: the inputs of its measurement. Its times hold only for equal ones;
  * library/foreign.h compares them with a run's. */
 #ifndef WEFT_SPEC_PROFILE_ORIGIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A profile is the times of a machine: layers, collectives by size, optimizer and norm, and the
  * base memory. runtime/measure measures it, or it is analytic, computed from the cluster's figures.
  * A measured profile overrides each part that it has. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times of the other tiers: copies to and from the host, updates on the host's cores, reads and
  * writes of a disk, all with every local rank at work. */
 #ifndef WEFT_SPEC_PROFILE_TIERS_H

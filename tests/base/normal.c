@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions against the processor's, which have 64 bits of mantissa, and numbers of a law. */
 #include "base/normal.h"
 

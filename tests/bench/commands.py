@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every command of bench/results runs: commands.py BUILD SOURCE [all]. TAP.
 
 RUNS has each command at a size that takes seconds. Without `all` only the cheap ones run. The others need minutes, a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How bench/gpu runs programs and packs them: gpu.py BENCH_GPU, without a GPU. TAP."""
 import importlib.machinery
 import importlib.util

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that step on their own, train.across.every: plans, bits, checkpoints between averages, and refusals."""
 import array
 import json

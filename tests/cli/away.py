@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """State on a disk or in the host's memory: its location in plans and reports, and runs on a device with less memory
 than their state needs.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Bad input gives one clear error and the right exit code, and leaves no partial files."""
 import copy
 import json

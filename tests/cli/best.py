@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft best` plans every combination by hand, and the joint plan, under one limit."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cluster.bind gives each rank its own cores. TAP."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Rank 0 owns all state: the bits of dp, checkpoints for any policy, and what is refused."""
 import json
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Saves: the schedule, damage, disk faults, signals and kills."""
 import os
 import random

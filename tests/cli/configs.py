@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small configs for the tests of the command line."""
 import copy
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks get cores independent of OpenMP's variables, threads within a CPU quota, and the same bits on any. TAP."""
 import json
 import os

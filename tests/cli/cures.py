@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Cures that messages name are followed as they are printed, and must work. Cures of data files are in data.py, of
 stopped and longer runs in resume.py.
 """

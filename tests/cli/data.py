@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Refused data, data of any size, and held-out data with any number of ranks."""
 import bz2
 import gzip

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A model that diverges in its last update is reported and never saved."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Extreme models and clusters: every verb of planning gives a right answer."""
 import json
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft demo` on small samples: both plans recompute within a limit that nothing else fits, and end in the same bits."""
 import json
 import sys

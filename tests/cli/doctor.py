@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares `weft doctor`'s facts with the system's own."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outputs pasted in README and docs are compared with the program's: documents.py WEFT [slow]. TAP.
 
 A block is an indented line `$ COMMAND` (continued by a backslash) and its output, up to a line that is not indented.

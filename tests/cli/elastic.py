@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs that go on if ranks die, and plans for several numbers of ranks. TAP."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft estimate`: the needs of every policy, and the searches for values that fit."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft export --to fsdp2`: what FSDP2 is told, by hand for small models."""
 import json
 import re

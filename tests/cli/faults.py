@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Faults around a run: a rank, the launcher, a signal, memory."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """State on a disk gives the bits of a run with state on the device. Disk faults end it cleanly."""
 import os
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Faults in a rank during training: the named rank, the exit code, and the time to end."""
 import json
 import os

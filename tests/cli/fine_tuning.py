@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fine-tuning: frozen layers in every precision, and runs that start from another run's parameters."""
 import json
 import math

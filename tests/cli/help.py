@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Help, topics, manual pages and completion come from the program's tables. They are compared with the sources of these
 tables.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Advice can be followed, and another program's config is recognised."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random histories of a run: killed ranks, and resumes with other numbers of ranks, planners and offloading, end in the
 bits of the undisturbed run. WEFT_HISTORIES and WEFT_HISTORIES_SEED give their number and the first seed. TAP."""
 import os

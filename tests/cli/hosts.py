@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Ranks that an MPI launcher starts: the same bits as local ranks, one message and one exit code for all."""
 import contextlib
 import json

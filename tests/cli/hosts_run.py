@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the program under the launchers of MPI libraries."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of Hugging Face for the tests: config.json and random tensors of each family, and their files."""
 import json
 import os

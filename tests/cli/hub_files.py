@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft train --from` a model of Hugging Face: a file, shards with an index, or the folder of a model."""
 import array
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hugging Face's config.json: published parameter counts of public models, refusals by key, and random mutations."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft import` and `weft export --to hf`: each family in and out, bit for bit; files that lie; targets that exist."""
 import json
 import os

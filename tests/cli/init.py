@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft init` writes a config that runs, and nothing over another file."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replaces functions of the C library in a test: a shared object for LD_PRELOAD."""
 import os
 import shutil

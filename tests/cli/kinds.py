@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of a config's own: training in every way, generation, resuming, and the recipes of Weft's own kinds."""
 import json
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Verbs under MPI launchers: one task runs a verb of no ranks, and doctor looks at all hosts."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Layers from a shared object: --layers FILE in every command that reads a config, and every refusal.
 tests/library/launch.py compares the bits with libweft's.
 """

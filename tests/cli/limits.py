@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Memory limits of a shell or a job system are reported before a rank starts to train. TAP."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Links between hosts that break: ranks of both sides end in time, and no side leaves a torn checkpoint."""
 import contextlib
 import os

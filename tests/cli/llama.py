@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Llama's kinds: training under every policy and in every way, generation, and requests that are refused."""
 import array
 import ast

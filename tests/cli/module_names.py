@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Exports of a model of Hugging Face have the names of its modules."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts of a network on one machine: a network namespace each, joined by a bridge. Needs root and iproute2.
 
     with Namespaces(2, rate="1gbit") as hosts:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Local ranks that stand for several nodes: sums have two levels, and every policy has their bits."""
 import json
 import sys

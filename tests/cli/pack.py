@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Text in and out: weft data packs texts into token files and tells of them, and generate reads and prints text with
 the same tokenizer."""
 import json

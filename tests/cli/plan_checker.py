@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checker of plan files, written from docs/plan-file.md without code of weft. It derives placements, memory rows,
 hashes, sizes and the proven bound again, and raises Wrong if the file differs.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plan files follow docs/plan-file.md. A checker written from that page accepts plans of `weft plan`. An edited plan is
 refused by both, or by neither.
 """

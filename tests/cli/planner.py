@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Problems for which the planner once ended far from the best plan, or from the best proof. The configs are in
 tests/cli/planner/; each expected step is that of a plan which `weft verify` accepts.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Without /proc, as in a chroot, verbs that need it say so and the others work."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background runs, their ranks, and the remains of both."""
 import os
 import re

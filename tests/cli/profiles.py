@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Sources of times: figures, a profile by --profile, this machine. Missing figures are listed together."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The times of progress lines, by the test's clock. */
 #include "cli/progress.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Progress of long work: one redrawn line, or plain lines."""
 import json
 import os

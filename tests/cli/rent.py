@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft best --clusters` compares the cost of a billion tokens on priced clusters."""
 import json
 import sys

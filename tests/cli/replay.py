@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A replay repeats a run's bits on other ranks and plans, and names the first step that was computed wrongly."""
 import array
 import ast

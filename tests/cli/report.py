@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft report` draws exactly its data, on a page without scripts and addresses; `weft compare` finds the first step
 with other bits. Untrusted names stay text, and incomplete runs are shown as far as they go.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Resuming gives the same bits under other plans, ranks and libraries. Changes are reported or refused."""
 import json
 import os

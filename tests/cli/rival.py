@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plans by other programs (docs/rivals.md): the simulator and the row check judge them as plans of weft, and a wrong file
 is refused with its reason.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Files that a run may overwrite, and files that stay if nothing is left to do."""
 import fcntl
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs that save, and the files in their directories."""
 import filecmp
 import json

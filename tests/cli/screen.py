@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A terminal of a given size, and the screen that the program's output makes."""
 import fcntl
 import os

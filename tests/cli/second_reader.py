@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cJSON reads the same values as Weft from each kind of file that the program writes, and from each shipped one."""
 import os
 import subprocess

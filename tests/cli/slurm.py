@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A Slurm cluster of two hosts on this machine: a slurmd in each of two network namespaces, slurmctld in the first."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """If the solver fails, `weft plan` returns the best plan so far with a true gap and reports the failure. Exit code 0
 always means a plan that verifies.
 """

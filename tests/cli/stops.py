@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A run that is asked to stop loses no step, for any signals, receivers and repetitions.
 
 stops.py WEFT [SEQUENCES [SEED]]: random sequences of signals; the default is few.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft study`: the same study writes the same bytes, goes on after a stop, and its files agree with `weft plan`."""
 import csv
 import json

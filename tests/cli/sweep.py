@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`weft sweep` makes a plan for every planner and limit, and shows which fit. After a signal it leaves results to
 continue from, and no partial file.
 """

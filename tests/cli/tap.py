@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test program that speaks TAP. Cases are functions; an exception is a failure, and a Skip has a reason."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """No line wraps on a terminal of any width, and other outputs have at most 80 columns. Colours only add to words."""
 import json
 import re

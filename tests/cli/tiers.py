@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every tier of a run has its own limit, with a measured or a given base."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Traces that other programs read: all ranks and the prediction in one file, a file for each rank, event files."""
 import gzip
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Input and output of a run: data in both formats, and held-out data."""
 import gzip
 import json

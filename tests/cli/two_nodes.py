@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Two nodes of two ranks, and all that may happen on the second one: faults, stops, numbers that are not finite, its
 part of the fingerprint, its channels, and parameters of --from."""
 import array

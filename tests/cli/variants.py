@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The planner splits train.batch into micro-steps: train.micro_batch "auto"."""
 import json
 import os

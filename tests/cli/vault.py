@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints in host memory (train.checkpoint.host): ranks die at every place, and the run goes on from memory with at
 most K steps lost, in the bits of the undisturbed run. WEFT_HISTORIES and WEFT_HISTORIES_SEED give the number of random
 histories and the first seed. TAP."""

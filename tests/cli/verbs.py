@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every verb does its work and reports it as text and as JSON."""
 import json
 import os

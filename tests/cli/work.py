@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plans depend on the config and the work limit, not on the machine's speed or load. Their bytes are equal under slow
 and fast clocks. If the time limit ends a search, a warning says so.
 """

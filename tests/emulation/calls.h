@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls a kernel with parameters that were copied at its launch. A part of emu.h. */
 #ifndef WEFT_TESTS_EMULATION_CALLS_H
 #define WEFT_TESTS_EMULATION_CALLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The interface between harness.cc (operands and numbers of cases) and a runner. A program has one
  * runner, emulated.cc or on_gpu.cc. */
 #ifndef WEFT_TESTS_EMULATION_CASES_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks nvcc's code of kernels without running it.
 
     code.py check PTX... OBJECT...      a test, TAP: no rule is broken

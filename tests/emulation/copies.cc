@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous copies to shared memory. They complete when a thread waits for them. */
 #include <cstring>
 #include <deque>

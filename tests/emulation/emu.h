@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles a .cu file with a C++ compiler: the parts of CUDA C++ that Weft's kernels use, as
  * tests/emulation defines them. It is included before the .cu file; nvcc does not see it. Types are
  * those of CUDA's headers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs cases on the emulator. */
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Controls the emulation: the GPU, the order of blocks and threads, and the findings. Kernels run
  * at their launch, block by block, on the calling thread; a block's threads are fibers. Only one
  * system thread at a time may launch. */

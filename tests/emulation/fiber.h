@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A fiber is a stack that the processor can leave and return to. Each thread of an emulated block
  * has one, so it waits at barriers without a system thread. Fibers belong to the thread that made
  * them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of kernels. A case fails if a number is wrong. On the emulator (emulated.cc) it runs for
  * several GPUs and orders of blocks and threads, and any finding is a failure. On a GPU (on_gpu.cc)
  * it runs once, with nvcc's kernels. Speaks TAP.

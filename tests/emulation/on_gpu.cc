@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs cases on a real GPU with nvcc's kernels. Operands are pinned memory, with one address for
  * GPU and host. The program is linked with --wrap, so launches pass here: each goes to our stream
  * and is awaited, because a case reads its results at once. Tests run it over the doubles. */

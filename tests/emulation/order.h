@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order of launches: a vector clock for each stream and one for the host. Launch b is after
  * launch a if b's clock has a. */
 #ifndef WEFT_TESTS_EMULATION_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request is one instruction's accesses by a warp. Fibers run one after the other, so the n-th
  * time a lane reaches a place belongs to the n-th time of the other lanes. */
 #ifndef WEFT_TESTS_EMULATION_REQUESTS_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares registers and shared memory of each kernel with the table in the repository.
 
     resources.py check TABLE VERSION LOG...            a test, TAP

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launches run a grid's blocks one after the other. A block's threads are fibers that wait for one
  * another. */
 #include "tests/emulation/run.h"

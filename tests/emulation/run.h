@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internal interface of the emulator. */
 #ifndef WEFT_TESTS_EMULATION_RUN_H
 #define WEFT_TESTS_EMULATION_RUN_H

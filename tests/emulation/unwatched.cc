@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces watch.cc and order.cc in programs without watched kernels. */
 #include "tests/emulation/watch.h"
 

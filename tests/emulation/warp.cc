@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Joint functions of a warp's threads. */
 #include <cfloat>
 #include <cmath>

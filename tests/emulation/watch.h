@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watched runs check every access of a kernel. Kernels are compiled with -fsanitize=thread, and its
  * calls of __tsan_readN and __tsan_writeN come to our functions. An operand is memory that a kernel
  * may touch, by the byte. Memory next to it is out of bounds, even if it belongs to the program.

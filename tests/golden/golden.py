@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The program's output equals the stored output.
 
     python3 tests/golden/golden.py BUILD/cli/weft             compares with files/

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An added kind. This file is all that a planned-only layer needs, except for the row in
  * spec/kind.h. A list of kinds next to Weft's own replaces that row here. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of programs that use libweft as its users do, without a test framework. */
 #ifndef WEFT_TESTS_LIBRARY_CHECK_H
 #define WEFT_TESTS_LIBRARY_CHECK_H

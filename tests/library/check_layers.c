@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weft_check_layers, through weft.h alone: a right layer passes, and each way to be wrong is named
  * with its layer, its tensor and an element. A plain main, as tests/library/weft.c. */
 #include <weft.h>

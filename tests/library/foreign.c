@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs of a profile, compared with this machine's and the config's. */
 #include "library/foreign.h"
 

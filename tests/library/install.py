@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The installed files suffice to use Weft: install.py BUILD_ROOT SOURCE_ROOT LIBWEFT WEFT SANITIZERS.
 TAP."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the library's example like a user: launch.py WEFT GATE EXAMPLES LIBRARY SANITIZERS.
 TAP."""
 import contextlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random whole configs, from config to plan and, if possible, to steps: checks all promises.
  *
  * build/tests/library/test-library-random-configs [FROM TO]

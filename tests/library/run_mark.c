@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mark of a run's directory: files of others are named and never touched. */
 #include "library/run_mark.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "library/session.h"
 #include "problem/stages.h"
 #include "spec/config_batch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A caller's solver that speaks text: its question, its answer, and each way to fail. */
 #include "library/solve_text.h"
 

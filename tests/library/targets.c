@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random whole configs, planned for PyTorch's FSDP2: every plan keeps the rules of spec/target.h.
  *
  * build/tests/library/test-library-targets [FROM TO]

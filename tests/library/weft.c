@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The library as used by a program through weft.h alone, on one rank. It has a plain main:
  * training starts threads, and Criterion's sandbox does not support them. */
 #define _XOPEN_SOURCE 700 /* mkdtemp and nftw */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model with its shards, period and weights. */
 #ifndef WEFT_TESTS_MEMORY_MODEL_STAGE_H
 #define WEFT_TESTS_MEMORY_MODEL_STAGE_H

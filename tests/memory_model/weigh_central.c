@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/memory_model/stage.h"
 
 enum { FULL = 6144 };

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Changes one line at a time and sees whether the test that must notice it does.
 
     tests/mutants/mutants.py [NAME...] [--sample K] [--seed S] [--work DIR | --build BUILD [--seconds S]] [--record] [-j N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """mutants.py judges mutants in the build of a tree and restores its files: tool.py MUTANTS_PY. TAP."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Order of copies, and their exact time on an emulated link, independent of the machine. */
 #include "offload/copy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each way to copy writes exactly the bytes that it should. */
 #include "offload/copy_bytes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a disk: allowed places, and the errors for the others. */
 #include "offload/disk.h"
 

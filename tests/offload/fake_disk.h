@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A disk in memory. On request it fails, is late, or loses and damages its data. */
 #ifndef WEFT_TESTS_OFFLOAD_FAKE_DISK_H
 #define WEFT_TESTS_OFFLOAD_FAKE_DISK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory node of a set of cores, read from files in the system's format. */
 #include "offload/node.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store under load from several threads, for ThreadSanitizer. Requests write plain memory, and
  * only tickets order them. Without the sanitizer it still checks the bytes. */
 #include <pthread.h>

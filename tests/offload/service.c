@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests begin in order, end once, and fail together. */
 #include "offload/service.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store returns the written bytes, for any order of requests and any behaviour of the disk. */
 #include "offload/store.h"
 

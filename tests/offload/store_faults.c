@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every error of the system at every call, and lost, torn, misplaced and flipped blocks. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Problems that tests build by hand, in the words of policies. */
 #ifndef WEFT_TESTS_PROBLEM_BY_POLICY_H
 #define WEFT_TESTS_PROBLEM_BY_POLICY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of strategies, sets of them, and sets in files. */
 #include "problem/decision.h"
 

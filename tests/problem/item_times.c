@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times of collectives of one level: measured ones for nodes of as many ranks, otherwise the
  * links'. */
 #include "problem/item_times.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Faults of decisions of layers, frozen units, updates on the host and chains; sums up to their
  * limits. tests/problem/problem.c has the others. */
 #include <criterion/criterion.h>

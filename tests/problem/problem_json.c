@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every figure of a problem's file counts: changed, it is refused or it is another problem, which
  * a comparison tells. */
 #include "problem/problem.h"

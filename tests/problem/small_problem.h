@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A problem small enough to work out by hand: two layers, a unit each, two blocks a unit. */
 #ifndef WEFT_TESTS_PROBLEM_SMALL_PROBLEM_H
 #define WEFT_TESTS_PROBLEM_SMALL_PROBLEM_H

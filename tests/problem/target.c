@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Problems of plans for PyTorch's FSDP2, by hand. */
 #include "problem/target.h"
 

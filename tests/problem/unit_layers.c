@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of units in plan files. */
 #include "problem/unit_layers.h"
 

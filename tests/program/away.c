@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of plans with randomly offloaded state. verify accepts them, and refuses a program that
  * uses state before it is there. */
 #include <criterion/criterion.h>

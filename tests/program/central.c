@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of plans with central. verify accepts them. It refuses programs in which the owner's sum
  * and its parameters do not stay in their buffers, or do not wait for each other. */
 #include <criterion/criterion.h>

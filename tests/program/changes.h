@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs that verify accepts, and changes of them that it refuses. */
 #ifndef WEFT_TESTS_PROGRAM_CHANGES_H
 #define WEFT_TESTS_PROGRAM_CHANGES_H

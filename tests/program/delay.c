@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs whose updates apply the gradient of the step before. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Draws of random cases: functions of a seed, a stream and how many came before. */
 #ifndef WEFT_TESTS_PROGRAM_DICE_H
 #define WEFT_TESTS_PROGRAM_DICE_H

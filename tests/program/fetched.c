@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of plans with shards on the host. verify accepts them. It refuses programs in which
  * copies, updates and gathers do not wait for each other, or that copy only part of a shard. */
 #include <criterion/criterion.h>

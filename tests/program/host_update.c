@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of plans that update units on the host. verify accepts them. It refuses programs in
  * which copies and updates do not wait for each other, or that update only part of a unit. */
 #include <criterion/criterion.h>

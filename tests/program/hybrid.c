@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of plans with hsdp. verify accepts them. It refuses programs in which sums over nodes do
  * not follow the sums within them, or take others' partial sums. */
 #include <criterion/criterion.h>

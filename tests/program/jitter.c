@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of ranks of unequal speed, by hand and against the simulation of one rank. */
 #include "program/jitter.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random configs as text, from a seed alone; nothing of Criterion, so that bench/ has them too. */
 #ifndef WEFT_TESTS_PROGRAM_RANDOM_CONFIG_H
 #define WEFT_TESTS_PROGRAM_RANDOM_CONFIG_H

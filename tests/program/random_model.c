@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/program/random_model.h"
 
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random cases for tests of problem/ to scheduler/: a random chain model on random ranks with
  * random times, its stages, and random legal plans of its problem. All from a seed. */
 #ifndef WEFT_TESTS_PROGRAM_RANDOM_MODEL_H

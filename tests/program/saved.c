@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of plans with randomly offloaded saved activations. verify accepts them, and refuses a
  * program that uses them before they arrive or after they are gone. */
 #include <criterion/criterion.h>

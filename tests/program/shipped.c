@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every run that Weft ships, planned at random with its analytic profile: rows are lives, verify
  * accepts, and both ways to simulate agree. Runs in the root of the sources. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs programs that verify accepts in random timings. In every timing no two instructions touch
  * the same bytes at once if one writes. Every read finds the last values of the piece that it
  * names. Spoilt programs that verify accepts run too. */

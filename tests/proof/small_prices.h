@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prices of the small problem, and a certificate of one leaf with them. */
 #ifndef WEFT_TESTS_PROOF_SMALL_PRICES_H
 #define WEFT_TESTS_PROOF_SMALL_PRICES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An answer and its renderers. */
 #include "report/answer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Renders the answer that a report fills: the call names it `answer`. */
 #ifndef WEFT_TESTS_REPORT_ANSWER_TEXT_H
 #define WEFT_TESTS_REPORT_ANSWER_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of the small problem that both report tests look at: every block as late (gathers) or as
  * early (reductions) as its window lets it. Rows are 1200 1100 1200 1400 1400 1600 1700 1400 1200;
  * a block holds 100 bytes. */

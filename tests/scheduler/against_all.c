@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/scheduler/against_all.h"
 
 #include <criterion/criterion.h>

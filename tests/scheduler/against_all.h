@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What planners make of a tiny problem with two tiers, against all plans that there are of it. */
 #ifndef WEFT_TESTS_SCHEDULER_AGAINST_ALL_H
 #define WEFT_TESTS_SCHEDULER_AGAINST_ALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* central is never better than zero1: its collectives move more bytes through the owner's port, its
  * updates take longer and it holds more. So ilp never gives it to a unit that may have zero1.
  * Limits are quarters of the fastest plan's memory. */

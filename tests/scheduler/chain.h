@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Problems in round numbers, on which a rule can be worked out by hand: a chain of layers, a unit
  * each, and plans as one line of text to compare with. */
 #ifndef WEFT_TESTS_SCHEDULER_CHAIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* State that may be on a disk, or in the host's memory: small models in whole, whose problems weigh
  * and stages make. Every plan of them is tried. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The oracle of the planners: the fastest plan of a tiny problem, by trying every policy of every
  * unit, every order of all blocks on the channel, and every slot for each. It computes rows and
  * times from the definitions in weigh.h and plan.h, with none of the code under test. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The point of a plan in the program of scheduler/relax/ilp.h: an oracle that no row of the program
  * cuts off a plan. */
 #ifndef WEFT_TESTS_SCHEDULER_ILP_POINT_H

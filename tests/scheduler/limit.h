@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The limit of a problem that a test has made. */
 #ifndef WEFT_TESTS_SCHEDULER_LIMIT_H
 #define WEFT_TESTS_SCHEDULER_LIMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/scheduler/random_whole.h"
 
 #include "scheduler/digest/digest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole configs at random (tests/program/random_config.h) with the network and the memory limit
  * that their seeds want, which only their problem tells. Nothing of Criterion's, so that bench/ has
  * them too. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/scheduler/rigs.h"
 #include "tests/scheduler/limit.h"
 

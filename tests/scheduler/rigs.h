@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tests of the search need around what they test, made in the one order in which it can be
  * made. A rig that cannot be made fails the test that runs. */
 #ifndef WEFT_TESTS_SCHEDULER_RIGS_H

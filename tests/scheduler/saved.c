@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What layers saved may be on the host between their forward and their backward: decisions of
  * layers beside those of units, of small models in whole, whose problems weigh and stages make.
  * Every plan of them is tried. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The real solver for tests: runs the weft-solve of this build, named by $WEFT_SOLVE. */
 #ifndef WEFT_TESTS_SCHEDULER_SOLVER_H
 #define WEFT_TESTS_SCHEDULER_SOLVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiny problems built by hand, small enough that every plan of them can be tried: a chain of units,
  * one a layer, with random sizes and times, in the shapes that weigh gives. */
 #ifndef WEFT_TESTS_SCHEDULER_TINY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A strategy that no policy is: a unit's layer keeps no activations for its backward and computes
  * them again there. It is put into tiny problems by hand, and planner, proof and files take it as
  * they take any other. */

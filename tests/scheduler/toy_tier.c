@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A second memory: tiny problems get a tier of the host and a lane that copies, by hand, and
  * strategies that keep a unit's optimizer state there between its update and the last backward.
  * Others hold what they hold in tiers that are drawn. Planner, proof and files take them as they

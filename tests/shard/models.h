@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small models for the tests of shard/ and memory_model/. */
 #ifndef WEFT_TESTS_SHARD_MODELS_H
 #define WEFT_TESTS_SHARD_MODELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The split of train.batch: its micro-batches, and those that a resumed run keeps. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/config_compare.h"
 #include "tests/spec/config_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The "layers" array through the public decoder. */
 #include <stdio.h>
 

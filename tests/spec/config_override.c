@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Overrides ("--set path.key=value") and files of sections, through the public decoder. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.recompute: the levels of each layer of wte, h.0 to h.2, ln_f, head. */
 #include <string.h>
 

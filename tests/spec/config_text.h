@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configs as C strings for the tests of spec/, and short ways to read them. */
 #ifndef WEFT_TESTS_SPEC_CONFIG_TEXT_H
 #define WEFT_TESTS_SPEC_CONFIG_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of a config for memory other than the device's. */
 #include "spec/tiers.h"
 

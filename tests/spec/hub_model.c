@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hugging Face's config.json as a model. */
 #include "spec/hub_model.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/names.h"
 #include "layers/shared/block.h"
 

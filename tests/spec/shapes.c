@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configs that Weft ships: parameters of every model to the last one, and every cluster and
  * run read and given an analytic profile. Runs in the root of the sources. */
 #include <criterion/criterion.h>

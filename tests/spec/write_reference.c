@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints text generated from the field tables: `write_reference keys` makes docs/keys.md,
  * `write_reference config|model|cluster` a schema. With `--check FILE` it compares instead; on
  * exit 1 it prints the command that updates the file. */

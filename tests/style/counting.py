@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """scripts/count_tests.py counts tests that ran and passed, and nothing else: counting.py COUNT_TESTS."""
 import json
 import subprocess

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`make test-packages` on machines that lack packages: packages.py SOURCE_ROOT. TAP."""
 import os
 import shutil

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Paths that comments, messages and pages name: paths.py SOURCE_ROOT. TAP.
 
 A path starts with a folder of the tree, as in `docs/hosts.md`, and has an ending or a final slash. It is read from the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Counts words that make prose hard to read: prose.py check|write|show SOURCE_ROOT.
 
 Figures stand in prose.txt by folder and may only fall: `check` fails if one is higher, `write` lowers them to the tree's

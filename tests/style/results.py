@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Results are data: bench/results.py makes RESULTS.md of them, and refuses other files:
 results.py RESULTS_PY."""
 import copy

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena of the device "cuda": cells of GPU memory. The stream's mailbox exchanges values with
  * the host. */
 #include <stdio.h>

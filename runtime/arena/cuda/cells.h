@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cell is physical GPU memory under one handle, in whole pages of 2 MiB. CUDA maps a handle only
  * from its beginning. So cells are cut at the ends of each stretch, and a stretch is a row of whole
  * cells. Addresses are reserved once, with a guard on both sides. Addresses outside of stretches

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keeping is saving to host memory (runtime/checkpoint/vault/vault.h), every train.checkpoint.host
  * steps.
  */

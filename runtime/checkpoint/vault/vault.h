@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kept checkpoints are in host memory (train.checkpoint.host): the files of two checkpoints, the
  * generations, as memory files without a name. The process that starts ranks owns them, and ranks
  * inherit them. So they outlive ranks that die, and end with their owner. A save writes them by its

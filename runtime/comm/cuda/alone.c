@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The communicator of a single rank on a GPU. Kernels on the channel do a collective's local part.
  * It is in the module of the device "cuda". */
 #include <stdatomic.h>

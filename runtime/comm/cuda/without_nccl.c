@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces runtime/comm/nccl in a build without NCCL. */
 #include "runtime/comm/cuda/work.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/comm/cuda/work.h"
 
 #include "base/checked.h"

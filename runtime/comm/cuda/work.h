@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of communicators on GPUs: an arena of the GPU, and the channel's work in it. */
 #ifndef WEFT_RUNTIME_COMM_CUDA_WORK_H
 #define WEFT_RUNTIME_COMM_CUDA_WORK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of an MPI library that Weft uses. MPI libraries differ in their binary interfaces,
  * so each has a module of its own: weft_openmpi.so, weft_mpich.so. A module holds this table and
  * nothing else; library.c is the only file that includes mpi.h. Collectives of the library are not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The communicator over MPI: ranks of any hosts. Sums are taken in canonical order by the owner of
  * the slice, from whole chunks, so the bits are those of "local". With several nodes of several
  * ranks blocks go on two levels (levels.h). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/comm/mpi/flows.h"
 
 static void sum_chunk(void *context, int64_t at, int64_t bytes,

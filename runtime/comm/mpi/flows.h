@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Flows of collectives on one level, over a block in the memory of an arena. */
 #ifndef WEFT_RUNTIME_COMM_MPI_FLOWS_H
 #define WEFT_RUNTIME_COMM_MPI_FLOWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/comm/mpi/levels.h"
 
 #include "runtime/comm/sum.h"

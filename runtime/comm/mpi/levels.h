@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of all ranks on two levels: ranks of a node, and ranks with the same place in their
  * nodes. A byte crosses the network once per node and not once per rank. ReduceScatter sums within
  * the node first and sends partial sums, in fp32. AllGather goes across nodes first. Both go in

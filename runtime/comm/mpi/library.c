@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of one MPI library; compiled once for each. Its module is opened on demand. */
 #include <mpi.h>
 #include <string.h>

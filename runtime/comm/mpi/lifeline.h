@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lifelines tell at once that a rank's process has ended. Rank 0 listens on TCP, and every other
  * rank keeps one connection to it. The system closes a process's connections when it ends. A rank
  * that ends in order says so first. A host that vanishes closes nothing: only timeouts find it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MPI in this process: one start and one end, whatever communicators are opened in between. Any
  * thread may call these functions, one at a time each; a lock orders their calls of the library.
  * The library makes progress only inside calls, so waits poll. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Permutation rounds: in step k rank r sends to rank r + k and receives from rank r - k, so every
  * port has one sender at a time. A few steps are under way at once. Large parts are cut into chunks
  * of bounded size, and all peers get a chunk before the next one begins. */

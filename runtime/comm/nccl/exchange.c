@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/comm/nccl/exchange.h"
 
 /* Parts begin at multiples of this, for fast sums. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An exchange is a reduction in rank order, for libraries with another order. Every rank gets the
  * pieces of its slice from all others and sums them itself, in rank order and in fp32. With several
  * nodes it sums within a node first. Then the nodes exchange partial sums in fp32, and the final

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A link is a communicator of NCCL, and library.c is the only file that knows NCCL. Links do not
  * block: a thread of NCCL adds a group's work to the stream. So each function polls until that is
  * done, before anything is added after it; opening and closing a link work the same way. Only the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Before ranks link they exchange their identities over the control communicator. Two ranks on one
  * GPU would hang. Other libraries or another GPU model would hang or give other bits. */
 #ifndef WEFT_RUNTIME_COMM_NCCL_MEET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The communicator of several GPUs. NCCL does AllGathers. For sums ranks exchange slices over NCCL,
  * and a kernel adds them in rank order, so the bits equal those of "local". A "local" communicator
  * with empty arenas serves for rendezvous, host exchanges and giving up. It is in the module of the

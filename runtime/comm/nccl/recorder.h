@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A recorder keeps the last operations of a rank in a ring, in memory shared by the ranks of a
  * machine. So a rank that has ended still shows its last operations. The issuing thread writes
  * calls, the watchdog writes their starts and ends, and any process reads. After a failure the

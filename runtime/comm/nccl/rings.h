@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rings of all ranks of a machine, each in a file of shared memory that all ranks inherit. So a
  * killed rank still shows its last operations. */
 #ifndef WEFT_RUNTIME_COMM_NCCL_RINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A watchdog is a thread that checks its rank's pending work. It looks for overdue work, missing
  * peers, and ranks that issued other operations. If it finds one, it sets a word. The issuing
  * thread reads the word and ends the work, because it alone may call NCCL. The watchdog calls

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Failures of CUDA's calls, and a bounded wait, for C and C++. */
 #ifndef WEFT_RUNTIME_DEVICE_CUDA_CALLS_H
 #define WEFT_RUNTIME_DEVICE_CUDA_CALLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The device "cuda": the GPU of this process, its streams and its events. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The report of `weft doctor` on a GPU and its libraries. */
 #ifndef WEFT_RUNTIME_DEVICE_CUDA_DOCTOR_H
 #define WEFT_RUNTIME_DEVICE_CUDA_DOCTOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of CUDA's driver that map memory, and that write words or wait for them in a stream's
  * order. The library is opened on demand, because libcuda.so.1 comes with the driver and not with
  * the toolkit. */

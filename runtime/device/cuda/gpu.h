@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU of a process, and its clock. A stream's stamps are events with a time. The anchor is an
  * event with a known time on the host's clock. It is renewed every two seconds, because CUDA
  * reports time differences in single precision. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream of the host: a thread with a queue. It does tasks that wait for a disk or compute for
  * long, which CUDA's host functions must not do. Its CUDA stream has only copies that the thread
  * issues and awaits. Events order it with other streams:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A mailbox copies bytes between host memory and GPU memory through pinned memory. Only such copies
  * let the host continue. Letters lie in a ring, and a letter ends when the stream reaches it.
  * Received bytes are complete after the stream has been synchronised. */

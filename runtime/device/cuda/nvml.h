@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NVIDIA's management library, part of the driver, for one GPU. It is opened on demand and
  * optional. In containers it often reports no processes. The functions are declared here, so the
  * build does not need its header. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream on a GPU. GPU work enters CUDA's stream when it is issued. A task is a host function
  * that the stream calls in order. It must not call CUDA. A stream of the host (host_stream.c) has a
  * thread instead. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The "cpu" back end. A GEMM library does products, and kernels do the rest. Products and heads of
  * attention share `threads`; all other work runs on the calling thread. Each op of recipes has one
  * file with forward and backward (layers/walk.h). Functions are synchronous and allocate nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's part of a step's record. Ranks add their parts. */
 #include "runtime/nn/cpu/units.h"
 

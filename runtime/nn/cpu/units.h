@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work on units as tasks of the CPU, for the table of runtime/nn/backend.h. Only files of the "cpu"
  * back end include it. */
 #ifndef WEFT_RUNTIME_NN_CPU_UNITS_H

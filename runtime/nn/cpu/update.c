@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The optimizer's step of a unit. LAMB scales a tensor's step by norms of the whole tensor, and a
  * rank has only slices of it. So its update has two parts, and between them ranks add their counts.
  * The owner of a slice counts each element once, under any policy, as in the norm for clipping. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory accesses of kernels: wide loads and stores of elements, one instruction each, and the
  * launch's shared memory. */
 #ifndef WEFT_RUNTIME_NN_CUDA_ACCESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GELU and ReLU, element by element. */
 #include "runtime/nn/cuda/each.h"
 #include "runtime/nn/cuda/layers.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Approximate instructions of GPUs, with their own rounding. They are for kernels with bits that
  * need not match others. */
 #ifndef WEFT_RUNTIME_NN_CUDA_APPROXIMATE_H

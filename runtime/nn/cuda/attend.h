@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of attention's kernels: tiles of a head's rows in shared memory, and a warp's
  * products of BANDS bands of 16 rows with them. In tiles a row has SIZE elements, padded with 0.
  * The pitch places eight rows in different banks. A word of the right operand serves all bands:

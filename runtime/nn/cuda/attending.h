@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A library of causal attention on a GPU, for attention.h's choices. A machine (machine.h) has one
  * library or none. A plan computes one shape, forward and backward, on the operands and with the
  * layouts of weft_cuda_attend. Statistics of rows have the library's own meaning, and the same

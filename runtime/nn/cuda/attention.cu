@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Causal attention of 16-bit heads on tensor cores. A tile of queries meets tiles of keys, and
  * scores stay in registers. Backward has two passes, by keys and by queries, and each sums its own
  * outputs. Scores are powers of two, and a row's statistic is the logarithm of its sum. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The way of each shape of attention: own kernels, or a library's plan (attending.h). Rank 0
  * measures both, unless an earlier text or WEFT_ATTENTION decides. Forward and backward of a shape
  * are computed in one way. A library's plan is used only after a trial against fp64 (trial.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by whole score matrices: products of all heads at once, with softmax in between, as on
  * the CPU. For f32, and for proofs. */
 #include "runtime/nn/cuda/launch.h"

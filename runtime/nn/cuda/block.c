@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A transformer block: layer norms, products with their finish, attention. */
 #include <string.h>
 

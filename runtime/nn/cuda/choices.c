@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Choices as a text, which rank 0 makes and all ranks use. The first line is the library's title.
  * Each product has a line such as
  *

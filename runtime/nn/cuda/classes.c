@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers with classes and a loss: a map to logits, and their gradient in place. */
 #include "layers/recipe/layout.h"
 #include "runtime/nn/cuda/kinds.h"

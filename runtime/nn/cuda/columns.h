@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of columns in two steps, both in order: blocks sum stripes of rows, then stripes are summed.
  * Stripes have a fixed number of rows, so a sum depends on the rows alone. */
 #ifndef WEFT_RUNTIME_NN_CUDA_COLUMNS_H

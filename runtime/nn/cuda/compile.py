@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles one .cu file: compile.py LOG PTX nvcc arguments... Writes all output, with ptxas's report of registers, to LOG,
 and the text of the newest PTX that the object has to PTX. Prints the remaining lines. Returns nvcc's exit code."""
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fills, copies, and conversions between dtypes. */
 #include "runtime/nn/cuda/each.h"
 #include "runtime/nn/cuda/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The back end for GPUs. It puts kernels of this folder on the call's stream, over the machine that
  * it is opened with. Tests without a GPU use an emulated machine (tests/emulation).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by cuDNN. Only this file knows its headers: the library's own, and its header-only
  * frontend, which builds graphs. The library is optional and opened on demand. Backward uses the
  * deterministic algorithm alone, so bits repeat for one version, engine and kind of GPU. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel for element-wise operations. Each thread does a group of consecutive elements that one
  * wide access of every array holds. An operation is a struct of its arrays with
  *     enum { GROUP };                                  elements of a group

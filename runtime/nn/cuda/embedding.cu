@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looks up rows of tables by tokens and positions, and computes their gradients. Gradients are
  * added in row order, because tokens repeat. No two blocks write the same row of a table. */
 #include "runtime/nn/cuda/access.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The back end on a real GPU: the machine of machine.h, built on runtime/device/cuda. It is in the
  * module of the device "cuda". */
 #include "runtime/device/cuda/stream.h"

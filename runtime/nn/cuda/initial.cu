@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that depend on their place alone. */
 #include "runtime/nn/cuda/initial.h"
 

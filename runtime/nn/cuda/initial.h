@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Initial values of parameters, and operands of proofs. The rules of kernels.h apply; the CPU's
  * bits. */
 #ifndef WEFT_RUNTIME_NN_CUDA_INITIAL_H

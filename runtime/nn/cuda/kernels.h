@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions for back ends of GPUs, here and in layers.h. Each one adds kernels to the stream and
  * returns CUDA's code, 0 on success. It allocates nothing and waits for nothing. Pointers are to
  * GPU memory, and must stay valid until the stream has run the kernels. Arrays are dense and may

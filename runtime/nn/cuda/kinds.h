@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forward and backward of the kinds of layers that train on a GPU, one file for each family. They
  * touch exactly the buffers of their call, at the offsets of layers/recipe/layout.h, and the
  * workspace. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launches of kernels as plain calls, for nvcc and for C++ compilers. Only this file knows CUDA's
  * runtime. A launch returns CUDA's code, 0 once the kernel is on its stream. The stream reports
  * later failures. Parameters are copied. */

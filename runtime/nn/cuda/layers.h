@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations of layers on GPUs. The rules of kernels.h apply. */
 #ifndef WEFT_RUNTIME_NN_CUDA_LAYERS_H
 #define WEFT_RUNTIME_NN_CUDA_LAYERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NVIDIA's libraries, only in the module. NULL in a build without a library's headers. */
 #ifndef WEFT_RUNTIME_NN_CUDA_LIBRARIES_H
 #define WEFT_RUNTIME_NN_CUDA_LIBRARIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A library that multiplies on a GPU, for multiply.h and choices.c. It lists algorithms for a
  * product, checks whether one can run here, and runs it. A machine (machine.h) has one library or
  * none. Codes are CUDA's, 0 for success, or the library's own as negative numbers. */

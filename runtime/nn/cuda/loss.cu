@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cross entropy. A block uses a row of logits twice: for the maximum and the sum of powers, then
  * for the gradient, which replaces the row. Shared memory holds the row if it can, so GPU memory is
  * read once. */

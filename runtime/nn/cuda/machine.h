@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A machine provides GPU memory and streams to the back end for GPUs. CUDA's is in
  * runtime/device/cuda, and tests have an emulated one. Codes are CUDA's, 0 for success. */
 #ifndef WEFT_RUNTIME_NN_CUDA_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of kernels: elements of the three dtypes, and sums of a warp. */
 #ifndef WEFT_RUNTIME_NN_CUDA_MATH_H
 #define WEFT_RUNTIME_NN_CUDA_MATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decides how a GPU's products are computed, if a library (library.h) can. Rank 0 chooses an
  * algorithm for each product of the model's layers. All ranks take its choices as a text, which
  * profile and checkpoint keep, so bits depend on no rank's heuristics. An algorithm is used only

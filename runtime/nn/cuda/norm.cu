@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer norm. Rows and their gradients have the CPU's bits. Gradients of weight and bias are sums
  * of columns. */
 #include "runtime/nn/cpu/kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of a tensor's elements. Each reads every array once and writes the changed ones. */
 #include "runtime/nn/cuda/each.h"
 #include "runtime/nn/cuda/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Means over the sequence, and their gradients. */
 #include "runtime/nn/cuda/access.h"
 #include "runtime/nn/cuda/layers.h"

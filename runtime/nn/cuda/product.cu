@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plain product: tiles in shared memory, and every element a chain of fmaf in the order of k.
  * Its bits are those of three loops, for any tiles. It serves proofs, and products that no library
  * does. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products by cuBLASLt. Only this file knows its header. The library is optional and opened on
  * demand. Sums are fp32 of the operands as they are: no TF32, and no split of k except into fp32
  * parts added in a fixed order. So bits repeat for one algorithm, version and kind of GPU. */

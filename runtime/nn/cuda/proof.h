@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An algorithm of a GPU is checked before use. It computes a product of its kind, and elements are
  * compared with sums in fp64, as on the CPU (cpu/gemm/check.h). An error larger than that of any
  * order of fp32 sums is a fault. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records and decisions of a step, each a few words. */
 #include "runtime/nn/cuda/record.h"
 

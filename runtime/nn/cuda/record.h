@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records and decisions of a step, each a few words by a kernel of one thread. The rules of
  * kernels.h apply; the CPU's bits. */
 #ifndef WEFT_RUNTIME_NN_CUDA_RECORD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows with sums that have the CPU's bits (runtime/nn/cpu/kernels/kernels.h). A sum runs in 16
  * lanes, element i in lane i mod 16, and lanes are added as a fixed tree. A team of threads does a
  * row. Each thread has consecutive lanes, as many as one access holds elements. A wider access

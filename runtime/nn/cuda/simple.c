@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of one or two kernels: embedding, layer norm, activations. */
 #include "layers/embedding.h"
 #include "layers/recipe/layout.h"

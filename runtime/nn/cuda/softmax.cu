@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, row by row with the CPU's bits: of causal score matrices for plain attention, and of
  * logits for their loss. */
 #include "runtime/nn/cuda/layers.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exact sum of squares of optimizer.h. A warp adds the squares of a tile of numbers to bins in
  * shared memory. A block adds its bins to bins in memory. All sums are exact, so their order does
  * not matter. */

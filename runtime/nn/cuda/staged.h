@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows in shared memory, as fp32. Each number is read once from the GPU's memory, by a warp that
  * takes whole rows. Sums have the CPU's bits (rows.h): a team of ROW_LANES threads adds the lanes
  * of a row. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's part of a step's record: squares of gradients, the loss, and infinities and NaNs. */
 #include "runtime/nn/cuda/cuda.h"
 #include "runtime/nn/cuda/record.h"

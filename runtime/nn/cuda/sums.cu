@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums in a fixed order: over ranks, of squares, of hashes, of columns. */
 #include "runtime/nn/cuda/columns.h"
 #include "runtime/nn/cuda/each.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor cores and their input: a warp's products of 16 x 8 x 16, matrices of 8 x 8 from shared
  * memory, and asynchronous copies to it. T is bf16 or f16. Two of them make a word, the first in
  * its lower half.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trials of attention before its use: random operands of a shape, on which own kernels and a
  * library's plans run. Results are compared with fp64, and timed. */
 #ifndef WEFT_RUNTIME_NN_CUDA_TRIAL_H

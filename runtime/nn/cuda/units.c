@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of units: loads from the host, initial values, rounded copies, hashes. */
 #include "runtime/nn/cuda/cuda.h"
 #include "runtime/nn/cuda/initial.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The optimizer's step of a unit: kernels for every piece that this rank updates. LAMB has two
  * parts, as on the CPU (runtime/nn/cpu/update.c). */
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exact sum of squares of a warp's tile of numbers (optimizer.h), in units of a window of
  * exponents below the tile's largest number. Further windows follow until no number is left. */
 #ifndef WEFT_RUNTIME_NN_CUDA_WINDOW_H

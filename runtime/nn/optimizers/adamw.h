@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AdamW (runtime/nn/optimizer.h). */
 #ifndef WEFT_RUNTIME_NN_OPTIMIZERS_ADAMW_H
 #define WEFT_RUNTIME_NN_OPTIMIZERS_ADAMW_H

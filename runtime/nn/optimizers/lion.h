@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lion (Chen et al. 2023), with decay as in AdamW. It has one moment, and each step is as long as
  * the rate:
  *   g = clip * gradient; p -= lr * (sign(b1 m + (1-b1) g) + decay * p); m = b2 m + (1-b2) g */

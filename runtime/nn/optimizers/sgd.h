@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SGD (runtime/nn/optimizer.h), with momentum if there is a moment. */
 #ifndef WEFT_RUNTIME_NN_OPTIMIZERS_SGD_H
 #define WEFT_RUNTIME_NN_OPTIMIZERS_SGD_H

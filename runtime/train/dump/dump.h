@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A dump writes tensors of chosen layers and steps of a replay as .npy, in f32: values that a
  * forward leaves, under their names in the recipe (layers/recipe/recipe.h), gradients of a group
  * before any sum, and updates of parameters. One rank computes the whole step. Files:

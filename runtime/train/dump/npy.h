@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of NumPy (.npy, version 1.0), of f32 in C order, on every machine with the lowest byte
  * first. Format: numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #ifndef WEFT_RUNTIME_TRAIN_DUMP_NPY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that a layer's forward leaves in memory, by their names in the recipe. */
 #ifndef WEFT_RUNTIME_TRAIN_DUMP_VALUES_H
 #define WEFT_RUNTIME_TRAIN_DUMP_VALUES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeepCompile with optimizer state offloaded as far as a profile asks. When forward begins, state
  * is copied to the host, the first unit's first. It is the state of as many units as forward will
  * have no room for. Each copy is complete before the layer that needs its room. State is back

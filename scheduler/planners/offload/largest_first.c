@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FSDP2's partial offload: the largest units go to the host, which updates them, as many as the
  * limit asks for. Policies and placement are fsdp2's. */
 #include <stdlib.h>

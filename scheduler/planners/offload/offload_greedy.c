@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offloads state as far as the limit asks, until all fits. The unit that frees the most device
  * bytes for the time of moving its state goes first. Policies and placement are fsdp2's. */
 #include <stdlib.h>

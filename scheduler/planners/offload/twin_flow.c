@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Twin-Flow offloads a share of the elements, from one end of the model, like ZeRO-Offload. The
  * state of the rest stays on the device and is updated there. Of 16 shares from either end, it
  * takes the fastest that fits. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ZeRO-Offload keeps the state of every unit in the host's memory, and the host updates it.
  * Gradients are copied down as they are reduced. When all are there, the host updates unit by unit.
  * Parameters are copied up after their update. Forward begins when all are back. */

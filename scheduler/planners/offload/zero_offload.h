@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ZeRO-Offload's rule. Twin-Flow builds on it, and keeps a share of the state on the device. */
 #ifndef WEFT_SCHEDULER_PLANNERS_OFFLOAD_ZERO_OFFLOAD_H
 #define WEFT_SCHEDULER_PLANNERS_OFFLOAD_ZERO_OFFLOAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Planners on a target that runs ahead (plan/events.h). A planner that decides on the clock of
  * slots gets the problem of the target's blocking twin. A search then goes on by events. ilp proves
  * its bound in the problem's early form (problem/early.h). */

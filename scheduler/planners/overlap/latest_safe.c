@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MagiCompiler's reorder pass over ZeRO 3. It goes over the gathers of a forward or backward from
  * the last to the first, and over compute from its end to its begin. Each gather is launched in the
  * latest slot from which compute hides it. Compute that hides one gather hides no other, and no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's pass simple_overlap over ZeRO 3. It changes the order of a graph by swaps of
  * neighbours: launches move to its begin, and waits move to its end. A collective never passes
  * another one, a wait never passes another wait, and the graph's peak stays. Forward and backward

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Levels of recomputation for rules that choose them: the strategy of each layer of a draft. A
  * layer's saved activations stay where its first strategy has them. */
 #ifndef WEFT_SCHEDULER_PLANNERS_RECOMPUTE_LEVELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules that choose recomputation, and leave the rest to FSDP2. RESULTS.md: rivals/recompute. */
 #include "scheduler/planners/ahead.h"
 #include "scheduler/planners/planners.h"

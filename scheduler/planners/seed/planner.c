@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Policies by another planner, then blocks in slots by the integer program. */
 #include <stdio.h>
 #include <string.h>

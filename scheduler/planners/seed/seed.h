@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The integer program with which Weft began: blocks in slots for the most overlap. Policies are
  * given. Each AllGather and ReduceScatter block has a binary column for each slot of its window,
  * and for the slot that uses it if it may block there. The program maximises the time that lanes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a solver's point to moves, and their order within slots. */
 #include <stdlib.h>
 #include <string.h>

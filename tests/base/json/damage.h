@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged JSON for tests: seeds, and drawn changes of them. Included by plain programs. */
 #ifndef WEFT_TESTS_BASE_JSON_DAMAGE_H
 #define WEFT_TESTS_BASE_JSON_DAMAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged JSON: whatever the bytes, the parser says yes or no in bounds, says no with a place, and
  * what it says yes to is written back to something that reads the same. Without arguments it tries
  * a fixed set of mutations. With libFuzzer, by hand:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A second reader of JSON: cJSON. Each document that Weft reads must have the same values for
  * cJSON.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How much the system lets a process map. */
 #include "base/machine/mappings.h"
 

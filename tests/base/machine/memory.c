@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that a process may still get, out of files as both versions of cgroups have them. */
 #include "base/machine/memory.h"
 

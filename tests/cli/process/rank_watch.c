@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/process/rank_watch.h"
 
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The process of weft-solve: with the basis of the program before, it gives the same answers as a
  * new process. */
 #include "cli/process/solver.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of cuBLASLt: the functions that Weft calls. An algorithm cuts k into parts and adds
  * their sums in order, so two algorithms give two sums. Every rank (LOCAL_RANK and
  * WEFT_DOUBLE_SEED) has another favourite. A call that the library would refuse or compute wrongly

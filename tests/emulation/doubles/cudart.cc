@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of libcudart: the functions that Weft calls. */
 #include <algorithm>
 #include <chrono>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of CUDA's runtime and driver: libraries with their names and functions, so a module
  * built by nvcc runs unchanged. A stream is a thread that waits at random, by WEFT_DOUBLE_SEED.
  * Kernels are the emulated ones, found by the names that the module registers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of libcuda: the functions that map memory. A cell is an unnamed file. A range is
  * inaccessible until a cell is mapped there and access is set. */
 #include <cerrno>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Findings of the doubles, for tests that plant mistakes. These functions are in libcudart's
  * double. */
 #ifndef WEFT_TESTS_EMULATION_DOUBLES_FINDINGS_H

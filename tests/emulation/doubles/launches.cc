@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the emulated kernel for each name that nvcc's host code registers. */
 #include "tests/emulation/doubles/launches.h"
 

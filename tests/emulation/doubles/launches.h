@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Emulated kernels, found by the names that nvcc's host code registers. */
 #ifndef WEFT_TESTS_EMULATION_DOUBLES_LAUNCHES_H
 #define WEFT_TESTS_EMULATION_DOUBLES_LAUNCHES_H

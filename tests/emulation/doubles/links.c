@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links between processes, over the doubles of CUDA and NCCL. Checks the results, and that the
  * double finds planted mistakes. A rank is a process that was forked before its first CUDA call. */
 #define _GNU_SOURCE /* for usleep and MAP_ANONYMOUS */

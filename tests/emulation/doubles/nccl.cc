@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of NCCL: the functions that Weft calls. Ranks are processes of one machine and meet in
  * shared memory that the id names. A thread puts a group on its stream late, by WEFT_DOUBLE_SEED.
  * Work issued to the stream before that is a finding, and so are collectives that differ between

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of NVIDIA's management library, for the GPU of libcudart's double.
  *
  * WEFT_DOUBLE_NVML changes it, as words with commas between:

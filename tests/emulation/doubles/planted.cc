@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every check of the doubles finds its planted mistake with all others off. Without the mistake
  * nothing is found. */
 #include <cstdio>

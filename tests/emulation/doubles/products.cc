@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every check of cuBLASLt's double finds its planted mistake with all others off. Without the
  * mistake nothing is found, and products are right. */
 #include <cmath>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs on the device "cuda" with cuBLASLt's products, over doubles: the shipped program and module.
 
     products.py WEFT MODULE DOUBLES WATCHED [--all]

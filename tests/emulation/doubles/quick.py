@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """bench/gpu/run over the doubles of CUDA's libraries: quick.py RUN BUILD"""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs on the device "cuda" over the doubles of CUDA's libraries and NCCL: the shipped program and module.
 
     runs.py WEFT MODULE DOUBLES WATCHED [--all]

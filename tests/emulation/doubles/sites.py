@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every place of the module "cuda" that calls CUDA, NCCL or cuBLASLt fails once, with codes from the function's
 documentation. The failure is on one rank of a run of one layer and two steps, with state and saved activations on
 the host. The run must end in time, with the code's exit code and a message that names rank and library. No process

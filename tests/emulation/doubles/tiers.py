@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Bytes on the host or on a disk, and updates there, with the device "cuda": the shipped program over doubles.
 
     tiers.py WEFT MODULE DOUBLES WATCHED [--all]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last uses of each byte, and whether they are ordered. */
 #include "tests/emulation/doubles/double.h"
 

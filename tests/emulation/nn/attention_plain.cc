@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulation/nn/heads.h"
 
 static void outputs_and_gradients_are_near(void)

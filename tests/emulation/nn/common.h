@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by tests of runtime/nn's kernels: the CPU's functions, dtypes, shapes. */
 #ifndef WEFT_TESTS_EMULATION_NN_COMMON_H
 #define WEFT_TESTS_EMULATION_NN_COMMON_H

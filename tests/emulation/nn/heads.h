@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands of causal attention, and its results in fp64. */
 #ifndef WEFT_TESTS_EMULATION_NN_HEADS_H
 #define WEFT_TESTS_EMULATION_NN_HEADS_H

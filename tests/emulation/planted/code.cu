@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A mistake for each rule of code.py, for nvcc alone. Warnings are off, since some of these would
  * stop a build. */
 #include <cuda_runtime.h>

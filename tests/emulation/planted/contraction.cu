@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mistakes like code.cu's, built without -fmad=false: the compiler and the assembler contract. */
 #include <cuda_runtime.h>
 

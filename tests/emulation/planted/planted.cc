@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Only its own check finds each planted mistake, and none finds the kernel without the mistake.
  * Without watched kernels only the emulator's own checks run. */
 #include <cstdio>

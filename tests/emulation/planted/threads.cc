@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulation/planted/planted.h"
 
 enum { THREADS = 64, WARP = 32 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions and refusals of the GPU back end, on an emulated GPU. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Choice, proof and binding of products, with a library that computes on the host and can have one
  * mistake. */
 #include "runtime/nn/cuda/multiply.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forward and backward of every kind of layer on an emulated GPU, compared with the reference in
  * fp64. With plain products in f32 they are compared with the CPU's bits. Subjects call the two
  * functions here instead of the CPU's. */

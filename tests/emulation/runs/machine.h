@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An emulated GPU as a machine of the CPU device: kernels run in the stream's task that launches
  * them. A finding of the emulator ends the process. */
 #ifndef WEFT_TESTS_EMULATION_RUNS_MACHINE_H

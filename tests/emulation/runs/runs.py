@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs on an emulated GPU: the program with the kernels of runtime/nn/cuda instead of the CPU's.
 
     runs.py WEFT EMULATED [--all]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds of a config: each fault gives one error, with its place. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds as JSON: read back, a kind is the same. */
 #include <stdlib.h>
 

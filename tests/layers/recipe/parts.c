@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of fused tensors. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walks in a memory of symbols: each element holds the name of its content, and begins as poison.
  * A step may read only what its operands must hold, so a place that is reused too early, a value
  * that is not restored, or a gradient that misses a part is found. At every level, of the kinds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/layers/recipe/random.h"
 
 #include <stdarg.h>

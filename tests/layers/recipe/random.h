@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random recipes: chains of parts that layers are made of, each valid by itself. Some are refused
  * as a whole, because parts meet in ways that no kernel has. */
 #ifndef WEFT_TESTS_LAYERS_RECIPE_RANDOM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of random layers, derived from recipes, next to formulas written by hand. */
 #include <criterion/criterion.h>
 #include <stdio.h>

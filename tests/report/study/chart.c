@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/report/study/small_sweep.h"
 
 static void show(const struct weft_sweep *sweep, bool unicode, struct weft_text *out)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line that begins a report. */
 #include "report/study/first_line.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sweeps that the tests of their pictures look at: `best` under three limits, `slow` that does
  * not fit the first and is off the scale in the second; and a grid of a planner without any of the
  * host's memory, which does not fit the first limit either, and with some. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/study/sweep.h"
 
 #include "tests/report/answer_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An arena: where it lies, and the work that is done in it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

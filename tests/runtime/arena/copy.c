@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between an arena and a tier of host memory, for each executor of copies. */
 #include "runtime/arena/copy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU's arena: its file, its limits, and work at the edges of ranges. */
 #define _GNU_SOURCE /* memfd_create */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watching, against a model of every byte: buffers of random shapes live and die in shared pages,
  * their bytes and bytes after them are written, and each turn finds what the model says. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes: the pages of each address, the guards, and messages about the limits. */
 #define _GNU_SOURCE /* RLIMIT_AS */
 #include <criterion/criterion.h>

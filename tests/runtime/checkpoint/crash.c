@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Power fails at any moment of a run that saves again and again, two saves with a failed sync among
  * them: in none of 10^4 states is a committed checkpoint lost, or a broken one accepted, or one
  * broken that has a committed one's name. The check itself is checked: with syncs that do nothing

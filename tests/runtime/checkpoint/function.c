@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/checkpoint/function.h"
 #include "layers/embedding.h"
 #include "layers/shared/block.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MAP_ANONYMOUS is neither C nor POSIX. */
 #define _DEFAULT_SOURCE
 

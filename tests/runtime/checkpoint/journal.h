@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A journal is a sink that works like the system's and records the calls of all ranks in order.
  * From it tests build every disk state that a power failure may leave: each unsynced 512 bytes and
  * each unsynced change of a directory survives or not, independently. */

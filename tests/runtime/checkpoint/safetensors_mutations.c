@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Damaged safetensors headers. The reader stays in bounds for any bytes, and each header that it
  * accepts keeps every promise of the header file. Without arguments it tries a fixed set of
  * mutations. With libFuzzer, by hand:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A save leaves the CRC of every chunk, and no file if there is no room. */
 #include "runtime/checkpoint/save.h"
 #include "runtime/checkpoint/origin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hosts of a shared file system (shared_system.h) save again and again. A save that all ranks call
  * done is whole on the server, and nothing else has a checkpoint's name. WEFT_SHARED_SEEDS=10000
  * gives the number of runs; a check of the check writes as on one host. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saves on a disk that is nearly full. */
 #include <dirent.h>
 #include <errno.h>

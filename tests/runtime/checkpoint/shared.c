@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks with the same path for one directory, and ranks with another directory under that path. */
 #define _GNU_SOURCE /* mkdtemp */
 #include "runtime/checkpoint/shared.h"

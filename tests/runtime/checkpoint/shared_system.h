@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A shared file system as one host sees it, over a directory that plays the server. Writes stay in
  * pages of the host. Whole pages go to the server at random moments, and at a sync or close. Names
  * that another host made appear late. A call may be done and report an error (its reply was lost),

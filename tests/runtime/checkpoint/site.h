@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small model and state of it that is known without having been stored: a function of step,
  * tensor and element. For tests of saving. */
 #ifndef WEFT_TESTS_RUNTIME_CHECKPOINT_SITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena: its memory, its cost, and the message if there is too little. */
 #define _GNU_SOURCE /* RLIMIT_AS */
 #include <stdio.h>

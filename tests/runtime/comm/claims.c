@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of ranks is added up by machine and by container, and held against what is left there. */
 #include "runtime/comm/claims.h"
 

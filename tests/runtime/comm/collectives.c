@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every collective against plain loops, at 1 to 4 ranks of one node and at 2 x 2, 3 x 2 and 2 x 3,
  * at sizes that divide nothing. The sums must have the bits of a sum in canonical order: two ranks
  * cannot show an order, three and four do. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that die, leave, hang, stop or call another operation than the others. */
 #define _GNU_SOURCE /* SIGCONT and other signals, next to fork */
 #include <signal.h>

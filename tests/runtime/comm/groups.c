@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of groups on two lanes at once, against serial sums. Kinds, sizes, dtypes and places
  * are random. The lanes share no memory, so one that disturbs the other shows in its results. */
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that arrives and then ends between two looks of a waiting rank has done its part, so no
  * rank is lost. The interposed look makes it end at that moment under any load. */
 #define _GNU_SOURCE /* syscall */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/runtime/comm/machines.h"
 
 #include "base/machine/cores.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks of this machine that seem to be on others: each process says which machine and container
  * it is in, the memory left there, and the cores. The program is linked with machines_link_args. */
 #ifndef WEFT_TESTS_RUNTIME_COMM_MACHINES_H

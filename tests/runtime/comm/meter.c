@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times of messages by hand, with a clock in numbers. */
 #include "runtime/comm/meter.h"
 

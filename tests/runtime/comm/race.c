@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives under ThreadSanitizer, with 2 to 4 ranks as threads. They write their inputs right
  * before each collective and read its results right after it. Only the collective orders these
  * accesses against the peers. Without the sanitizer it still checks the results. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a function as several local ranks: processes of this program, forked before it has any
  * thread, with the shared memory that the launcher makes. */
 #ifndef WEFT_TESTS_RUNTIME_COMM_RANKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The main of a program of several tests: runs the one that it is told. */
 #include <stdio.h>
 #include <string.h>

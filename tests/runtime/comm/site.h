@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank at work: communicator, device, channel and arena, opened and closed together. */
 #ifndef WEFT_TESTS_RUNTIME_COMM_SITE_H
 #define WEFT_TESTS_RUNTIME_COMM_SITE_H

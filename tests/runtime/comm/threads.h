@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks as threads of one process, for ThreadSanitizer. It compares addresses, so processes that
  * map the same memory at different addresses hide every race. The linker's --wrap replaces mmap
  * and munmap: while ranks run, each descriptor has its own addresses, the same for all ranks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When a collective ends: on the virtual clock, and on the wall clock with an emulated link;
  * exactly, on any machine. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A missing or invalid module is refused by name, and only that back end needs it. */
 #include "runtime/device/module.h"
 

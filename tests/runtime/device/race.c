@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams and events under load, for ThreadSanitizer. Work on different streams shares plain
  * memory, and only events order it. Without the sanitizer it still checks the results. */
 #include <stdio.h>

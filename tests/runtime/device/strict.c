@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The strict device does the work of the CPU as late as it may. Only work reaches the memory of its
  * addresses. */
 #include <criterion/criterion.h>

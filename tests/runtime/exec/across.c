@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that step on their own and average their parameters every few steps. Parameters, moments
  * and losses have the bits of a serial oracle: it runs each node alone, as a job of its ranks, and
  * averages by a loop. That holds under every policy and plan. The average takes the planned time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A step allocates no memory. Counting functions replace malloc and its kin for this program's own
  * calls, on any thread. Calls within libraries are not counted: their memory is measured and
  * belongs to the base. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A step's groups of micro-batches decide its bits, not the ranks that share the groups. Any number
  * of ranks up to the groups ends in one fingerprint and one loss, under every policy of several
  * rounds, placement and period, also if some ranks have no group in the last round. */

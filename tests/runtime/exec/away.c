@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offloading state changes no bit: with moments and masters offloaded, a run has the same
  * parameters and state as with all in the arena. The arena is poisoned, so a read of offloaded or
  * late state gives NaN. */

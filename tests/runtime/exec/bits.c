@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A schedule never changes a result: the same number of ranks gives the same bits for all
  * policies, placements and blocks. The arena is poisoned, so a read of dead bytes gives NaN. */
 #include <math.h>

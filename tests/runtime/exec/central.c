@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* central: 1 to 4 ranks, and 6 of nodes of 2, end in the bits of dp, with any plan. Buffers are
  * poisoned when they die, and times are the simulator's. */
 #include "tests/effort.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that are not finite. Without clipping a rank learns of another's before any update, so
  * each unit keeps its values of before the step, even with finite gradients. With clipping the
  * step runs again to find the first rank. */

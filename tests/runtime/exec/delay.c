@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An update with the gradient of the step before. Its bits are the same under every policy,
  * placement, block count, with and without clipping that never clips, and with a settle between
  * steps. Live bytes equal the plan's, and the time equals the simulated one. Losses equal those of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An evaluation gives the loss. Its differences equal the gradient that a step applies, for every
  * tensor, also for a tied table with several uses. It leaves no trace in later steps, nor in a
  * rotated period's memory of numbers that are not finite. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that dies in the middle of a run is an error on every other one, soon, and no hang. */
 #include <stdio.h>
 #include <string.h>

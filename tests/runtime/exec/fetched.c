@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters on the host change no bit: a run ends with the same parameters as with all in the
  * arena, for every location of state and of saved activations. The arena is poisoned, so a gather
  * of a slice that is late gives NaN. */

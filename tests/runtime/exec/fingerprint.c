@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Initial values are functions of seed, name and element, and the fingerprint sees each of them
  * once: the same for every number of ranks, policy and block count, and another when a bit of a
  * parameter changes, but not when padding does. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host's memory of all ranks is claimed by machine and container before any rank takes it. Its
  * cores are divided among the ranks of a machine. */
 #include "runtime/exec/host.h"

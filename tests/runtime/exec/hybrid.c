@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hsdp: 4 ranks of nodes of 2, and 6 of nodes of 2 and of 3, end in the bits of dp, with any plan.
  * Buffers are poisoned when they die, and times are the simulator's. */
 #include "tests/effort.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A job for tests: a shipped config with overrides, a plan made in some way, and the rank's side of
  * it. The parent process makes config, plan and program; ranks inherit them by fork, before there
  * is any thread. A failure ends the process with a message. */

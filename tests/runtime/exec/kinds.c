@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bits of Llama's and Qwen 3's blocks: every level of recomputation, under every policy, with
  * saved activations in the arena or on the host, ends as keeping all under dp, for each number of
  * ranks and cadence. The arena is poisoned, so a read of dead bytes gives NaN. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LAMB against its formula in double: parameters after one step, from gradients that a step of
  * plain SGD reveals. Runs on one rank, and on three with every policy. There each rank has slices
  * of the tensors that have norms. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two lanes of the network: gathers on one and reductions on the other, at once. The bits are those
  * of one lane, times are the simulator's, and a dead rank is named on either. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Planned memory is the real memory: every small shipped run, at 1 to 4 ranks, under every policy,
  * with gathers and reductions as early and as late as possible. Dead ranges are poisoned: their
  * use gives NaN, or a report of AddressSanitizer. The arena has guard pages, and all its pages are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Within one cadence, bits are the same under every policy, placement and block count, and in
  * either period. A step in several micro-steps has the losses of a step in one, up to rounding.
  * Live bytes of every slot equal the plan's, and the time equals the simulated one. */

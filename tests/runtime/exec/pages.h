@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A test's paging, as unlike a planned one as possible. Each page is a random one that is free at
  * that time, and differs between the tables. So pages are never in the order of their addresses. */
 #ifndef WEFT_TESTS_RUNTIME_EXEC_PAGES_H

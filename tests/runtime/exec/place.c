@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pages change no bit. On random pages, different in each table, parameters equal those of a run
  * without shared pages. This holds for all policies, numbers of ranks and sizes of pages. It also
  * holds if the run settles, evaluates or restarts after an odd or even number of periods. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Poison works: if a buffer is declared dead before its last reader, that reader fails. Without
  * poison the same goes unnoticed. */
 #include <math.h>

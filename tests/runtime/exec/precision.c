@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training in 16 bits: close to f32, with a loss scale that leaves no trace of failed attempts,
  * and refused if unsupported. */
 #include "runtime/exec/precision.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The executor under ThreadSanitizer: ranks as threads with their streams. The model's buffers
  * take turns on the same memory, with state on the device, on the host and on a disk. Accesses
  * that no event, lane or collective orders are a race here. The library of products is invisible

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replicated buffers are compared in full: a flipped bit in any buffer of one rank is found, and
  * the rank is named. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of a policy end in the bits of dp, with any schedule. Buffers are poisoned when they
  * die, and times are the simulator's. */
 #ifndef WEFT_TESTS_RUNTIME_EXEC_SAME_BITS_H

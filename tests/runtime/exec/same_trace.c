@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/runtime/exec/same_trace.h"
 
 #include <stdio.h>

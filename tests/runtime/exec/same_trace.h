@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One program in two executors. Under the virtual clock its trace equals the simulator's, record
  * by record. The bytes live in each slot are equal in three ways: the plan's rows, the lifetimes,
  * and the executor's count. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offloading saved activations changes no bit: a run ends with the same parameters as with all in
  * the arena, for every location of state, in one block or several. The arena is poisoned, so a
  * backward that reads offloaded or late activations gives NaN. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A layer that leaves its buffers, or reads dead bytes, is reported with the buffer. The fault
  * handler does it at guards and closed pages; the margin does it if the buffer does not end at
  * one. */

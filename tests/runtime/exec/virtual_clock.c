@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces equal the simulator's: every planner, every shipped config that trains here. */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The executor's own arithmetic. The clipping coefficient is min(1, clip_norm / (norm + 1e-6)),
  * and the epsilon matters. Parts of a gradient outside all tensors are zero. */
 #include <stdio.h>

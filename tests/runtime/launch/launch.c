@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The launcher and the fate of its ranks. This program is its own rank: `launch rank NAME` acts as
  * the behaviour NAME. Each test names the behaviours and expects a result. */
 #define _GNU_SOURCE

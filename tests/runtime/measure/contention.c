@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* On a machine that truly contends, the device under the virtual clock with known rates, the rates
  * are found from two traces of the executor: overlapped, and serialised. */
 #include <stdlib.h>

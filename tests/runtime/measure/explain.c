@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A profile is given as much of the ranks' unevenness as explains the rehearsal's step. */
 #include <stdlib.h>
 

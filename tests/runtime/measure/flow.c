@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Flows: blocks in order through seats in turn, no seat taken before its block has ended, and a
  * failure that is passed on. Stations replace devices, so each call is known. */
 #include "runtime/measure/flow.h"

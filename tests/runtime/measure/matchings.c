@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every round is a matching, and a tournament has each pair once. */
 #include "runtime/measure/matchings.h"
 

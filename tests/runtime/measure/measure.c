@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A measured profile is whole, the same on all ranks, and good enough to plan with. Times are not
  * compared with anything: this machine may be busy. */
 #include "runtime/measure/measure.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rehearsals on a machine with known times, the device under the virtual clock: each time that is
  * read from its steps is the profile's. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rehearsal's plan: the leanest strategies, and all communication next to compute. */
 #include "plan/plan.h"
 

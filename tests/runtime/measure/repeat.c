@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Turns are repeated while the times of steps differ, and a bound ends them. The linker gives a
  * profile's own calls of weft_measure_spread to this test, since no machine is busy on demand. */
 #include <string.h>

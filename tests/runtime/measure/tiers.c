@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiers are measured whole, and ranks have the same figures. Times are not compared with anything:
  * this machine may be busy. */
 #include "runtime/measure/tiers.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The choices of a disk's bench, on a disk with known times: the linker gives its calls of
  * weft_measure_together and of the store to this test. Blocks are moved for real. */
 #include <stdio.h>

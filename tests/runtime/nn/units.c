@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work on units: pieces are found at their places, and all other bytes stay untouched. */
 #include "runtime/nn/units.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that wait asleep. On one core a rank or a stream does not spin before it sleeps, so
  * programs with several ranks can run side by side. The suite of communicators has ranks that spin.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The strict device is a CPU for tests of the code that issues work. Its work begins only when a
  * caller synchronises or a stream is full. Its addresses lie in a range that no process may touch,
  * WEFT_STRICT_SHIFT_BYTES below their memory: a read or write of the arena outside of work ends the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products without the check at their opening. Tests open ranks hundreds of times, and the check
  * took almost half of their time. It has tests of its own, and programs check at each start. */
 #include "runtime/nn/cpu/gemm/check.h"

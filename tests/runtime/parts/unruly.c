@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The unruly communicator is the local one, as late and in as free an order as comm.h allows. Code
  * that relies on more fails under it. A program that links this file with unruly_link_args
  * (meson.build) opens it by the name "unruly". */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/corpus_kind.h"
 
 #include <criterion/criterion.h>

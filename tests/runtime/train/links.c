@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slow links of a run are named from what each rank saw: by hand, and with random faults. */
 #include "runtime/train/links.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slow ranks are named, and no rank is named without reason. Ranks are processes. */
 #include "runtime/train/pace.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All work next to a rank's steps, under ThreadSanitizer. Ranks are threads, each with two
  * streams, a reader that fills the next batch, and a saver that writes and commits in the
  * background. Evaluations run between steps. Runs also end in the middle: by a failure, by numbers

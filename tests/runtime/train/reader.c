@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reader against data read by hand, also when it is slow and when reading fails. A plain
  * program, because Criterion's sandbox does not start under ThreadSanitizer. */
 #include "runtime/train/reader.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configs and files for the trainer's unit tests. */
 #ifndef WEFT_TESTS_RUNTIME_TRAIN_RUN_TEXT_H
 #define WEFT_TESTS_RUNTIME_TRAIN_RUN_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The trainer as ranks see it: the same curve for every number of ranks, memory that is counted,
  * and every way in which a run ends early. */
 #include <math.h>

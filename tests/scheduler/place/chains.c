@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random problems on three lanes with rates of their own, with items that come after others and
  * items that cannot block: what is planned, lowered and simulated is the same. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules that offload state, over random whole models: the program does as they plan. */
 #include <criterion/criterion.h>
 #include <stdio.h>

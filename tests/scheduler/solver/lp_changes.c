@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/solver/lp_changes.h"
 
 #include <criterion/criterion.h>

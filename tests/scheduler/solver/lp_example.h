@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A linear program of three columns and two rows, with numbers that text rounds easily. A later
  * program has a third row. */
 #ifndef WEFT_TESTS_SCHEDULER_SOLVER_LP_EXAMPLE_H

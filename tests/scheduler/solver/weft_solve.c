@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program weft-solve, through its protocol. */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* No certificate proves_soundly more than the best plan takes, whoever made it: trees drawn at
  * random with prices like a planner's, written as JSON, some of it damaged, read and checked,
  * against the best of all plans by enumeration. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The planner against all plans that there are of small models in whole: several micro-steps under
  * either cadence, no clipping, updates that ranks agree on, tied and frozen units. (The tiny
  * problems of schedule.c are chains of one micro-step, with clipping.) */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of config.json next to the usual ones. */
 #include "spec/hub/values.h"
 

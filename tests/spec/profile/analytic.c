@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The analytic profile, and a measured one over it. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs of hosts: their file, and the judgement of slow links and hosts. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a profile says of tiers: as a file has it, and as a config gets it. */
 #include "spec/profile/tiers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products on AMX's tile registers, which multiply bf16 and sum in fp32, 32 x 32 elements of c at a
  * time. Sums along k run in passes of at most 1024 (bf16) or 512 (f32). The length of a pass
  * depends on k alone, and passes are added in order. So an element's bits depend only on its row,

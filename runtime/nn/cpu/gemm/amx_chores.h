@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Chores are work that the core does while tiles multiply, a little after each step. It packs
  * panels, and adds a part's sums to earlier passes, moves them to c, or both. The product is
  * finished on the way to c, so c passes through memory once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing arranges an operand for AMX tiles. A tile is 16 rows of 64 bytes in bf16: of a [16 rows,
  * 32 of k], of b [16 pairs of k, 16 columns]. A panel holds 32 rows of a or 32 columns of b, two
  * tiles a step of 32 along k. Whole steps are padded with zeros.

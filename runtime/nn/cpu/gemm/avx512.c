@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of f32 by AVX-512, as exact as a library's and finished on their way to c. Sums along k
  * run in passes of at most 384. The length of a pass depends on k alone, and passes are added to c
  * in order. So an element's bits depend only on its row, its column, alpha and the added terms, for

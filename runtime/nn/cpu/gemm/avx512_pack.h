@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing arranges operands for tiles of AVX-512 (avx512_tile.h). b is always packed, in panels of
  * 32 columns with rows of 32 elements. a stored by k is packed in panels of 12 rows of c with
  * columns of 12 elements. Rows of a that would share a few sets of the first cache are copied as

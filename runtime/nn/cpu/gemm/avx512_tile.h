@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tile of c is 12 rows by 32 columns: 24 registers of AVX-512 that sum along k. Two more
  * registers hold a row of b, and one an element of a. Each element of a costs one load and two
  * multiply-adds. So loads are half of the core's capacity, and panels may stream from the second

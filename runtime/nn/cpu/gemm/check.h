@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A multiplier is checked before use. It multiplies a few small matrices, and every element is
  * compared with the sum in fp64. An error larger than that of any order of fp32 sums is a fault.
  * Causes are a library with too few bits, or one broken by a CPU, an emulator, an environment, or a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The finish of a row of sums on its way to c, for multipliers of our own. Order and bits equal
  * those of the kernels' separate passes over c. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_FINISH_H

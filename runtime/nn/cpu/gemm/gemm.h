@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A gemm is the matrix product of all layers, c = alpha op(a) op(b) (+ c), row-major. Only whole
  * heads of f32 attention do without it (kernels/kernels.h). a and b have one dtype. Sums are fp32
  * for any dtype, and c is rounded once.

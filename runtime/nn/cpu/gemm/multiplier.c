@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/nn/cpu/gemm/multiplier.h"
 
 enum weft_status weft_multiply(const struct weft_multiplier_link *links,

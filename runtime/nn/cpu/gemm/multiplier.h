@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A multiplier does all products, or only some. A list asks its multipliers in order, and the first
  * one that covers a product does it. Some multipliers delegate: triangle, finish and emulation
  * change the product and pass the result to later ones. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The only file that includes oneDNN. fp32 uses dnnl_sgemm, not the matmul primitive. It is as fast
  * on the layers' shapes, needs no object for each shape, and is in the v2 and v3 APIs. bf16 has
  * only the primitive, and its C API changed from v2 to v3. With v3 the emulation does bf16, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plain product: every element is a chain of fmaf in the order of k, as in runtime/nn/cuda. So
  * a run with it has the bits of a GPU's run. */
 #include <math.h>

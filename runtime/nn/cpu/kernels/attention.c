@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Causal attention of a head, built for AVX2 and AVX-512. Scores lie transposed, keys by queries,
  * in tiles of 64 x 64, and only the lower triangle exists. A tile's queries are lanes, so softmax
  * needs no sums across lanes. Only queries and the output's gradient need a transposition. A tile

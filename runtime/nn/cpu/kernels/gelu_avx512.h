@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exponential, powers of two, GELU and its slope, for 16 numbers in an AVX-512 register.
  * Operations and order are those of parts.h, so the bits are equal. In loops with other loads and
  * stores compilers rebuild these from several constants and masks each time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels are loops over elements and rows, without products. Sources are compiled for several
  * instruction levels, and layers' loops also for each dtype. Const tables name them, and the
  * program chooses the best level of its CPU. All levels give the same bits: there is no contraction

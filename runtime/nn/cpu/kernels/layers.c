@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Built once for each level and dtype. WEFT_KERNELS_TABLE is the name of the table. For 16 bits
  * WEFT_KERNELS_WIDEN and WEFT_KERNELS_NARROW are the conversions of numbers.h. Loops have a form
  * that gcc and clang vectorise. Elements are widened when read, all arithmetic is fp32, and results

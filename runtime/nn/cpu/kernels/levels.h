@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Instruction levels of loops.c and layers.c, from the lowest up. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_LEVELS_H
 #define WEFT_RUNTIME_NN_CPU_KERNELS_LEVELS_H

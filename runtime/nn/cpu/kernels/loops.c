@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels without a dtype of layers. Built once for each level. WEFT_KERNELS_TABLE is the table's
  * name, WEFT_KERNELS_LEVEL its text, and layers.c has the tables of the same level. */
 #include "runtime/nn/cpu/kernels/kernels.h"

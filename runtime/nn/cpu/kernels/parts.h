@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the loops in loops.c and layers.c. A reduction has explicit lanes, because a compiler
  * may not reorder a sum. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_PARTS_H

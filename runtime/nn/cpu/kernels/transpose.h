@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes sixteen registers of AVX-512, taken as a square of double words. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_TRANSPOSE_H
 #define WEFT_RUNTIME_NN_CPU_KERNELS_TRANSPOSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Registers of 16 numbers (AVX-512) or 8 (AVX2), for code that is built for both. VECTOR_OP(mul) is
  * the instruction set's own function. WEFT_KERNELS_LANES is 16 or 8. Both have the same bits. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_VECTORS_H

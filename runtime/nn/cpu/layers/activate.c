@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/nn/cpu/layers/walk.h"
 
 enum weft_status weft_nn_cpu_activate_forward(const struct weft_nn_cpu_step *at,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/nn/cpu/layers/walk.h"
 
 static enum weft_status check_targets(const struct weft_nn_cpu_step *at, struct weft_error *err)

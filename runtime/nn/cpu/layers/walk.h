@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The walk of a layer's steps (layers/recipe/walk.h). An op is one row of the table in walk.c: its
  * functions work on one step with the addresses of a call. They are synchronous, allocate nothing
  * and touch no other bytes. */

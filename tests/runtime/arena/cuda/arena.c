@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes on a GPU: pages at several addresses, guards, cells, and refusals. */
 #include "tests/runtime/device/cuda/site.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of one rank on a GPU: bytes reach their place, and sums of one rank keep its
  * values. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A build without NCCL reports this and names the cure. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A double of an MPI library: ranks of one machine over stream sockets. It moves messages in random
  * portions and sometimes not at all, within the rules of MPI: messages of one sender and tag come
  * in order, and the memory of a request is used until it is done. */

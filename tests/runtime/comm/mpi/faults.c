@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks over MPI that give up, hang, or make another call than the others. Blocks of several chunks
  * that do not divide anything. The bits are tested by comm-collectives-mpi. */
 #define _GNU_SOURCE /* setenv */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of several stages over two levels: the bits of a serial sum, and the bytes that leave a
  * node. comm-collectives-mpi tests small blocks of all forms. */
 #define _GNU_SOURCE /* setenv */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lifelines: ranks that end in order, that are killed, and strangers on rank 0's port. */
 #include "runtime/comm/mpi/lifeline.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs of ranks swap bytes while other pairs do: each gets its partner's, of any size, in turns.
  */
 #define _GNU_SOURCE /* setenv */

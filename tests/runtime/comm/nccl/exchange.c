@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of all ranks, walked through in plain memory, against the definition: sums within a
  * node in rank order, then over nodes, in fp32, rounded once. */
 #include "runtime/comm/nccl/exchange.h"

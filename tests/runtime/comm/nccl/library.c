@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order of calls, over doubles of NCCL's functions that return prescribed results. The doubles
  * are in this file, and no NCCL is linked. */
 #include "runtime/comm/nccl/library.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks on several GPUs, over the doubles of CUDA and NCCL: how they begin. */
 #define _GNU_SOURCE /* setenv */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of GPU ranks that are out of step, over the doubles of CUDA and NCCL. Each rank ends
  * with the right status and names the first rank and operation that differ. The only waits are
  * those of the ranks. */

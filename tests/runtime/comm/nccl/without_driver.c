@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL's own library on a machine without a driver: an id can be made, ranks cannot come together,
  * and the error says why. Exit 77 where there is a driver. */
 #include "runtime/comm/nccl/library.h"

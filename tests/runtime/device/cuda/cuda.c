@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which GPU a process takes, and which it refuses. */
 #include "tests/runtime/device/cuda/site.h"
 

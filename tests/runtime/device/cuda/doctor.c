@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The doctor's report about a GPU, and this process's part of its memory; over doubles, also of
  * NVML. */
 #include <stdio.h>

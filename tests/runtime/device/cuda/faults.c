@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every CUDA call of a short run fails once. The run ends in time with an error that names CUDA,
  * and the double finds no leak. */
 #include "tests/runtime/device/cuda/site.h"

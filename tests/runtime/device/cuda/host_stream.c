@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of the host next to CUDA's: order both ways, copies, failures. Tests of all devices run
  * over them too (WEFT_TEST_HOST_STREAMS in tests/runtime/device/device.c). */
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sent bytes come back, for any size and number of letters. */
 #include "tests/runtime/device/cuda/site.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Common setup of these tests: a GPU, of the double, and a stream. */
 #ifndef WEFT_TESTS_RUNTIME_DEVICE_CUDA_SITE_H
 #define WEFT_TESTS_RUNTIME_DEVICE_CUDA_SITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stamps, failures of CUDA and the deadline: tests beyond those of all devices. */
 #include "tests/runtime/device/cuda/site.h"
 

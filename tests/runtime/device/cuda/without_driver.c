@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The module with NVIDIA's own libcudart reports a missing driver and names the cure. Skipped (77)
  * if there is a driver. */
 #include <stdio.h>

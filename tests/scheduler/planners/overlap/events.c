@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for FSDP2 where the host runs ahead, against all plans of tiny models. */
 #include <criterion/criterion.h>
 #include <stdio.h>

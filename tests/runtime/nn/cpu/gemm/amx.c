@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* f32 products from bf16 tiles: their precision compared with a library's, and their results at
  * the ends of the range. Skipped without such tiles. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weft's f32 products by AVX-512: their precision compared with a library's, at every edge of
  * blocks, and the range that they read. Skipped without AVX-512. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The check_way of products against ways to multiply that are wrong, each by little. */
 #include "runtime/nn/cpu/gemm/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Triangular products, and the finishing work on products: every way to multiply, against sums in
  * fp64. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/nn/cpu/kernels/kernels.h"
 
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of Llama's layers against formulas in doubles, by central differences backward; in every
  * dtype and at every level, in rows with gaps that nothing may touch. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Llama's kinds against the formula, by central differences backward; their levels of
  * recomputation, and sequences that come in pieces. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with heads of keys and values that several heads of queries share, against the formula
  * in doubles: by products of every library and as whole heads, in every dtype. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random recipes on the CPU, in buffers that begin as NaN: outputs and gradients of the formula,
  * and at every level of recomputation one set of bits. */
 #include <criterion/criterion.h>

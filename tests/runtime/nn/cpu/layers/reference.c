@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "reference.h"
 #include "layers/embedding.h"
 #include "layers/shared/block.h"

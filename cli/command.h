@@ -110,9 +110,9 @@ struct weft_command {
     const char *details; /* paragraphs of `weft help VERB` */
     const char *flags;   /* names of its own flags, separated by spaces */
     int32_t least_operands, most_operands;
-    bool starts_ranks;   /* starts local ranks. Another launcher's process refuses it */
-    bool serves_hosts;   /* it calls weft_hosts_run, which judges other launchers. Of other verbs
-                          * the tasks of an MPI launcher run one, in the first task */
+    bool starts_ranks; /* starts local ranks. Another launcher's process refuses it */
+    bool serves_hosts, measures_hosts; /* always, with --measure: it calls weft_hosts_run. Of other
+                                        * verbs an MPI launcher's first task runs alone. */
     bool starts_program; /* all words after the first operand belong to that program */
     bool told_elsewhere; /* the process that started it prints its error */
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);

@@ -135,9 +135,10 @@ static enum weft_status start_command(const struct weft_cli *cli,
                                       const struct weft_command *command, struct weft_error *err)
 {
     const bool starts_ranks = command->starts_ranks || cli->measure;
-    if (!command->serves_hosts && command->summary != NULL && is_silent_task()) return WEFT_OK;
+    const bool serves_hosts = command->serves_hosts || (command->measures_hosts && cli->measure);
+    if (!serves_hosts && command->summary != NULL && is_silent_task()) return WEFT_OK;
     if (starts_ranks) WEFT_TRY(weft_rendezvous_need_proc(err));
-    if (starts_ranks && !command->serves_hosts) WEFT_TRY(weft_rendezvous_refuse_strangers(err));
+    if (starts_ranks && !serves_hosts) WEFT_TRY(weft_rendezvous_refuse_strangers(err));
     return command->run(cli, err);
 }
 

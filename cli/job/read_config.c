@@ -175,6 +175,9 @@ enum weft_status weft_cli_measure(const struct weft_session *session, struct wef
                  "%s: is of other ranks than the %lld of %s, and cluster.link is not given: "
                  "measuring what it lacks here first",
                  cluster->profile, (long long)cluster->ranks, session->config->source);
+    else if (!weft_session_must_measure(session))
+        weft_log(WEFT_LOG_INFO,
+                 "measuring this machine, in place of the figures of cluster.device");
     else
         weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
                                 "first (`weft profile -o` keeps it for the next time)");

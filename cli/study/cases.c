@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/job/hosts.h"
+#include "runtime/train/train.h"
 #include "scheduler/planners/table.h"
 
 static const char default_points[] = "7";
@@ -57,6 +59,10 @@ enum weft_status weft_cases_read_options(struct weft_case_plans *plans, struct w
         return weft_fail(err, WEFT_E_USAGE,
                          "-o DIR: a study writes several files, and keeps its plans there");
     WEFT_TRY(read_networks(plans, err));
+    if (weft_hosts_are_ours() && cli->n_operands * plans->n_networks > 1)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "study: plans are made before MPI starts: give one config and one network "
+                         "for each launch");
     for (int32_t a = 0; a < cli->n_operands; a++)
         for (int32_t b = 0; b < a; b++) {
             const char *one = name_model(cli->operands[a], &plans->pool);
@@ -105,10 +111,11 @@ static enum weft_status make_line(struct weft_case_plans *plans, int32_t config,
                            "--networks: %s has measured times (cluster.profile), which no factor "
                            "changes",
                            line->operands[0]);
-    if (status == WEFT_OK && weft_session_must_measure(&session))
-        status = weft_fail(err, WEFT_E_USAGE,
-                           "%s: a study needs times: give cluster.device, or --profile FILE",
-                           line->operands[0]);
+    if (status == WEFT_OK && !cli->measure && weft_session_must_measure(&session))
+        status =
+            weft_fail(err, WEFT_E_USAGE,
+                      "%s: a study needs times: give cluster.device, --profile FILE or --measure",
+                      line->operands[0]);
     if (status == WEFT_OK) {
         const double factor = plans->factors[network];
         status = scale_link(&session.config->cluster.link.intra, "intra", factor, &plans->pool,
@@ -169,6 +176,11 @@ static enum weft_status take_case(struct weft_case_plans *plans, const struct we
     out->network = plans->networks[network];
     out->n_limits = study->n_limits;
     out->n_planners = study->n_planners + study->n_rivals;
+    out->measured = study->cli->measure;
+    out->has_drift = study->drift.known;
+    out->compute_drift = study->drift.compute;
+    out->network_drift = study->drift.network;
+    out->n_repeated = study->n_repeated;
     if (points == NULL || out->curves == NULL || out->model == NULL)
         return weft_fail_memory(err, "a study");
     for (int32_t c = 0; c < study->sweep.n_curves; c++) {
@@ -210,7 +222,9 @@ static enum weft_status plan_case(struct weft_case_plans *plans, struct weft_stu
     WEFT_TRY(weft_place_open(study->cli, &everywhere, &study->session, err));
     WEFT_TRY(weft_study_check_planners(study, err));
     WEFT_TRY(check_curves(study, err));
+    if (study->cli->measure) WEFT_TRY(weft_train_check(study->session.config, err));
     weft_study_keep(study->cli, study->session.config, plans->kept_file, &study->kept);
+    WEFT_TRY(weft_study_measure(study, err));
     WEFT_TRY(weft_session_stage(&study->session, NULL, err));
     WEFT_TRY(weft_study_stage(study, err));
     study->kept.base = weft_kept_key(&study->kept, "profile %s",
@@ -220,7 +234,10 @@ static enum weft_status plan_case(struct weft_case_plans *plans, struct weft_stu
     WEFT_TRY(weft_study_make_rows(study, err));
     limit_divisions(study);
     if (plans->cases.n == 0) tell_size(plans, study);
-    return weft_study_plan(study, err);
+    WEFT_TRY(weft_study_plan(study, err));
+    if (!study->cli->measure) return WEFT_OK;
+    WEFT_TRY(weft_study_run(study, err));
+    return weft_study_measure_drift(study, err);
 }
 
 static void finish_study(struct weft_study *study)
@@ -241,7 +258,7 @@ static enum weft_status add_case(struct weft_case_plans *plans, int32_t config, 
     static struct weft_cli line;
     static struct weft_study study;
     WEFT_TRY(make_line(plans, config, network, &line, err));
-    study = (struct weft_study){.cli = &line, .times.fd = -1};
+    study = (struct weft_study){.cli = &line, .settles = line.measure, .times.fd = -1};
     enum weft_status status = plan_case(plans, &study, err);
     plans->kept = study.kept;
     if (status == WEFT_OK)

@@ -4,17 +4,42 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cli/job/hosts.h"
 #include "cli/job/job.h"
+#include "cli/process/children.h"
 #include "cli/study/sweep.h"
 
 enum weft_status weft_study_measure(struct weft_study *study, struct weft_error *err)
 {
+    const bool measures =
+        study->settles && study->session.config->cluster.profile == NULL && !weft_hosts_are_ours();
     const bool trains = study->cli->measure && weft_session_must_measure(&study->session);
-    if (!trains && !weft_cli_measures(&study->session)) return WEFT_OK;
-    WEFT_TRY(weft_times_measure(study->cli, &study->kept, &study->session, &study->times, err));
+    if (!measures && !trains && !weft_cli_measures(&study->session)) return WEFT_OK;
+    if (weft_hosts_are_ours())
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: plans are made before MPI starts, so they need times: give --profile "
+                         "FILE, by `weft profile` under the same launcher",
+                         study->session.config->source);
+    WEFT_TRY(weft_times_measure(study->cli, &study->kept, &study->session, "before", &study->times,
+                                err));
     const struct weft_place place = weft_study_place(study, NULL);
     weft_session_close(&study->session);
     return weft_place_open(study->cli, &place, &study->session, err);
+}
+
+enum weft_status weft_study_measure_drift(struct weft_study *study, struct weft_error *err)
+{
+    const struct weft_place everywhere = {0};
+    struct weft_session session = {0};
+    struct weft_times after = {.fd = -1};
+    if (!study->settles || study->times.path[0] == '\0') return WEFT_OK;
+    enum weft_status status = weft_place_open(study->cli, &everywhere, &session, err);
+    if (status == WEFT_OK)
+        status = weft_times_measure(study->cli, &study->kept, &session, "after", &after, err);
+    if (status == WEFT_OK) status = weft_times_compare(&study->times, &after, &study->drift, err);
+    weft_times_finish(&after);
+    weft_session_close(&session);
+    return status;
 }
 
 struct weft_place weft_study_place(const struct weft_study *study,
@@ -42,7 +67,7 @@ static enum weft_status train_plan(struct weft_study *study, const struct weft_s
     struct weft_text text;
     char bytes[WEFT_UNITS_TEXT_BYTES];
     weft_text_init(&text);
-    weft_log(WEFT_LOG_INFO, "sweep: training under %s within %s", row->planner,
+    weft_log(WEFT_LOG_INFO, "%s: training under %s within %s", study->cli->verb, row->planner,
              weft_units_show_bytes(row->point->limit_bytes, bytes));
     enum weft_status status = weft_place_open(study->cli, &place, &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
@@ -62,15 +87,15 @@ static enum weft_status train_plan(struct weft_study *study, const struct weft_s
     }
     if (status == WEFT_OK) status = weft_job_read_result(&text, result, err);
     if (status == WEFT_OK && result->stopped)
-        status =
-            weft_fail(err, WEFT_E_STOPPED, "sweep: stopped by a signal under %s", row->planner);
+        status = weft_fail(err, WEFT_E_STOPPED, "%s: stopped by a signal under %s",
+                           study->cli->verb, row->planner);
     weft_text_finish(&text);
     weft_session_close(&session);
     return status;
 }
 
-/* Figures of a run: step, exposed communication and bytes; a step of 0: it was not measured. */
-enum { STEP, EXPOSED, BYTES, N_FIGURES };
+/* Figures of a run; a step of 0: it was not measured. */
+enum { STEP, EXPOSED, CHANNEL, BYTES, N_FIGURES };
 
 /* Trains a row's plan, unless that was done before the sweep was stopped. */
 static enum weft_status run_row(struct weft_study *study, struct weft_study_row *row,
@@ -86,7 +111,9 @@ static enum weft_status run_row(struct weft_study *study, struct weft_study_row 
                       (long long)point->limit_bytes, (long long)point->host_limit_bytes,
                       weft_times_machine(machine));
     if (weft_kept_find_numbers(&study->kept, key, N_FIGURES, figures) == N_FIGURES) return WEFT_OK;
-    const enum weft_status status = train_plan(study, row, &result, &reason);
+    weft_children_begin(); /* a signal before the ranks start stops the study too */
+    const enum weft_status status =
+        weft_children_end(train_plan(study, row, &result, &reason), &reason);
     if (status == WEFT_E_INFEASIBLE) {
         weft_log(WEFT_LOG_WARNING, "not measured, planner %s: %s", row->planner, reason.text);
         figures[STEP] = 0;
@@ -95,6 +122,7 @@ static enum weft_status run_row(struct weft_study *study, struct weft_study_row 
     if (status != WEFT_OK) return weft_fail(err, status, "%s", reason.text);
     figures[STEP] = result.step_ns;
     figures[EXPOSED] = result.exposed_ns;
+    figures[CHANNEL] = result.exposed_ns + result.overlapped_ns;
     figures[BYTES] = result.tiers[WEFT_HOME_DEVICE].measured_bytes;
     weft_kept_add_numbers(&study->kept, key, N_FIGURES, figures);
     return WEFT_OK;
@@ -106,49 +134,105 @@ static int compare_runs(const void *a, const void *b)
     return (x[STEP] > y[STEP]) - (x[STEP] < y[STEP]);
 }
 
-/* Takes the run with the median step, and the spread of all. */
+/* Takes the run with the median step, and the spread of all. Runs with a larger spread than
+ * before are left. */
 static void take_runs(int64_t (*runs)[N_FIGURES], int32_t n, struct weft_sweep_point *point)
 {
     qsort(runs, (size_t)n, sizeof *runs, compare_runs);
+    const int64_t spread_ns = runs[n - 1][STEP] - runs[0][STEP];
     if (runs[0][STEP] == 0) return;
+    if (point->measured_ns > 0 && spread_ns >= point->measured_spread_ns) return;
     point->measured_ns = runs[n / 2][STEP];
     point->measured_exposed_ns = runs[n / 2][EXPOSED];
+    point->measured_channel_ns = runs[n / 2][CHANNEL];
     point->measured_bytes = runs[n / 2][BYTES];
-    point->measured_spread_ns = runs[n - 1][STEP] - runs[0][STEP];
+    point->measured_spread_ns = spread_ns;
 }
 
-/* Runs all rows once for each repeat. Each repeat begins with another row, so a slow change of the
- * machine's speed meets all planners. */
-static enum weft_status run_rows(struct weft_study *study, int64_t (*runs)[N_FIGURES], int64_t n,
-                                 struct weft_error *err)
+/* Rows in the order of their runs. */
+struct turns {
+    int32_t n;
+    int32_t *rows;
+    int64_t (*runs)[N_FIGURES]; /* n_repeats of each turn */
+};
+
+/* True if row a runs before row b: by limits, then by curves. */
+static bool runs_before(const struct weft_study *study, int32_t a, int32_t b)
+{
+    const struct weft_sweep_point *x = study->rows[a].point, *y = study->rows[b].point;
+    if (x->limit_bytes != y->limit_bytes) return x->limit_bytes < y->limit_bytes;
+    return a < b;
+}
+
+/* Fills the turns with all rows that have a plan, or only with those that drift. */
+static void fill_turns(const struct weft_study *study, bool drifting, struct turns *turns)
+{
+    turns->n = 0;
+    for (int32_t i = 0; i < study->n_rows; i++) {
+        if (!study->rows[i].point->fits) continue;
+        if (drifting && !weft_sweep_drifts(study->rows[i].point)) continue;
+        int32_t at = turns->n++;
+        for (; at > 0 && runs_before(study, i, turns->rows[at - 1]); at--)
+            turns->rows[at] = turns->rows[at - 1];
+        turns->rows[at] = i;
+    }
+}
+
+/* Runs all turns once for each repeat. Each repeat begins with another row, so a slow change of the
+ * machine's speed meets all planners. `first`: number of the first repeat. */
+static enum weft_status run_turns(struct weft_study *study, struct turns *turns, int32_t first,
+                                  struct weft_error *err)
 {
     struct weft_watch *watch = study->cli->watch;
     const int64_t begun_ns = weft_clock_now_ns();
-    int64_t done = 0;
-    for (int32_t repeat = 0; repeat < study->n_repeats; repeat++) {
-        for (int32_t k = 0; k < study->n_rows; k++) {
-            const int32_t i = (k + repeat) % study->n_rows;
-            if (!study->rows[i].point->fits) continue;
-            weft_watch_part(watch, "sweep", "run", done++, n * study->n_repeats, begun_ns);
-            WEFT_TRY(run_row(study, &study->rows[i], repeat,
-                             runs[(int64_t)i * study->n_repeats + repeat], err));
+    const int32_t n = study->n_repeats;
+    for (int32_t repeat = 0; repeat < n; repeat++) {
+        for (int32_t k = 0; k < turns->n; k++) {
+            const int32_t turn = (k + repeat) % turns->n;
+            weft_watch_part(watch, "sweep", "run", (int64_t)repeat * turns->n + k,
+                            (int64_t)turns->n * n, begun_ns);
+            WEFT_TRY(run_row(study, &study->rows[turns->rows[turn]], first + repeat,
+                             turns->runs[(int64_t)turn * n + repeat], err));
         }
     }
+    for (int32_t turn = 0; turn < turns->n; turn++)
+        take_runs(&turns->runs[(int64_t)turn * n], n, study->rows[turns->rows[turn]].point);
     return WEFT_OK;
+}
+
+/* Tells the number of runs, and their least time: steps as predicted, without the ranks' start. */
+static void tell_runs(const struct weft_study *study, const struct turns *turns)
+{
+    const int64_t steps = study->session.config->train.steps;
+    double step_ns = 0;
+    for (int32_t turn = 0; turn < turns->n; turn++)
+        step_ns += (double)study->rows[turns->rows[turn]].point->step_ns;
+    weft_log(WEFT_LOG_INFO,
+             "%s: %d plans run %d times for %lld steps: at least %.0f s of predicted steps, and "
+             "%d starts of ranks",
+             study->cli->verb, (int)turns->n, (int)study->n_repeats, (long long)steps,
+             1e-9 * step_ns * (double)steps * study->n_repeats, (int)(turns->n * study->n_repeats));
 }
 
 enum weft_status weft_study_run(struct weft_study *study, struct weft_error *err)
 {
-    int64_t n = 0;
-    int64_t(*runs)[N_FIGURES] =
-        calloc((size_t)study->n_rows * (size_t)study->n_repeats + 1, sizeof *runs);
-    if (runs == NULL) return weft_fail_memory(err, "runs");
-    for (int32_t i = 0; i < study->n_rows; i++)
-        n += study->rows[i].point->fits;
-    const enum weft_status status = run_rows(study, runs, n, err);
+    const size_t n = (size_t)study->n_rows;
+    struct turns turns = {.rows = calloc(n + 1, sizeof *turns.rows),
+                          .runs = calloc(n * (size_t)study->n_repeats + 1, sizeof *turns.runs)};
+    enum weft_status status = WEFT_OK;
+    if (!turns.rows || !turns.runs) status = weft_fail_memory(err, "runs");
+    if (status == WEFT_OK) {
+        fill_turns(study, false, &turns);
+        if (study->settles) tell_runs(study, &turns);
+        status = run_turns(study, &turns, 0, err);
+    }
+    if (status == WEFT_OK && study->settles) {
+        fill_turns(study, true, &turns);
+        study->n_repeated = turns.n;
+        status = run_turns(study, &turns, study->n_repeats, err);
+    }
     weft_watch_part(study->cli->watch, NULL, NULL, 0, 0, 0);
-    for (int32_t i = 0; i < study->n_rows && status == WEFT_OK; i++)
-        take_runs(&runs[(int64_t)i * study->n_repeats], study->n_repeats, study->rows[i].point);
-    free(runs);
+    free(turns.rows);
+    free(turns.runs);
     return status;
 }

@@ -35,6 +35,8 @@ struct weft_study {
     const char *planners[WEFT_SWEEP_CURVES]; /* in the order of the curves; one for a grid */
     int32_t n_rivals;                        /* their curves come after those of planners */
     struct weft_study_rival rivals[WEFT_SWEEP_CURVES];
+    bool
+        settles; /* measures the machine before and after the runs, and repeats points that drift */
     bool to_all;
     bool hosts_given;                 /* false: the limits of the host's memory are chosen */
     int32_t n_hosts;                  /* above 0: a grid */
@@ -54,6 +56,8 @@ struct weft_study {
     struct weft_study_row *rows;
     struct weft_kept kept; /* of an earlier, stopped sweep */
     struct weft_load load; /* of the machine during all runs */
+    int32_t n_repeated;    /* points that drifted, and ran again */
+    struct weft_drift drift;
 };
 
 /* Reads the flags with defaults, before any work. WEFT_E_USAGE; WEFT_E_CREATE if an output cannot
@@ -128,9 +132,14 @@ WEFT_MUST_USE enum weft_status weft_study_plan(struct weft_study *study, struct 
  * profile, and planning processes read it too. */
 WEFT_MUST_USE enum weft_status weft_study_measure(struct weft_study *study, struct weft_error *err);
 
-/* Trains every plan on local ranks, n_repeats times and in turns. A point gets the run with the
- * median step. A run that holds more than its limit is only not measured. */
+/* Trains every plan on local ranks, n_repeats times. Plans within one limit run in turns. A point
+ * gets the run with the median step. A run that holds more than its limit is only not measured.
+ * With `settles`, points that drift run n_repeats times more, and the closer runs count. */
 WEFT_MUST_USE enum weft_status weft_study_run(struct weft_study *study, struct weft_error *err);
+
+/* With `settles`, after the runs: measures the machine again, and fills the study's drift. */
+WEFT_MUST_USE enum weft_status weft_study_measure_drift(struct weft_study *study,
+                                                        struct weft_error *err);
 
 /* Opens the results that are kept next to `file`; NULL: none. Their key has all inputs of the
  * config; of the profile that is its content, which the caller adds, and not its path. */

@@ -20,14 +20,24 @@ struct weft_times {
 const char *weft_times_machine(char out[WEFT_MACHINE_BYTES]);
 
 /* Measures this machine for a session, unless `kept` has that from before a stop: other times would
- * make other rows. */
+ * make other rows. `when` is a part of the kept key: "before" or "after" the runs. */
 WEFT_MUST_USE enum weft_status weft_times_measure(const struct weft_cli *cli,
                                                   struct weft_kept *kept,
                                                   const struct weft_session *session,
-                                                  struct weft_times *times, struct weft_error *err);
+                                                  const char *when, struct weft_times *times,
+                                                  struct weft_error *err);
 /* Takes the times that a session has measured. */
 WEFT_MUST_USE enum weft_status weft_times_of(const struct weft_profile *profile,
                                              struct weft_times *times, struct weft_error *err);
+/* Shares by which times of a machine grew between two measurements. */
+struct weft_drift {
+    bool known;
+    double compute; /* forward and backward of all layers */
+    double network; /* all collectives at the measured sizes */
+};
+WEFT_MUST_USE enum weft_status weft_times_compare(const struct weft_times *before,
+                                                  const struct weft_times *after,
+                                                  struct weft_drift *out, struct weft_error *err);
 /* Adds the setting of the profile, if there is one. */
 void weft_times_add(const struct weft_times *times, struct weft_place *place);
 void weft_times_finish(struct weft_times *times);

@@ -68,7 +68,8 @@ static enum weft_status measure_machine(struct choice *choice, struct weft_error
     weft_session_close(&choice->session);
     WEFT_TRY(weft_place_open(choice->cli, &place, &choice->session, err));
     if (!weft_cli_measures(&choice->session)) return WEFT_OK;
-    return weft_times_measure(choice->cli, &choice->kept, &choice->session, &choice->times, err);
+    return weft_times_measure(choice->cli, &choice->kept, &choice->session, "before",
+                              &choice->times, err);
 }
 
 /* The config names one split, and no flag asks for it: others have the same batch, if their times

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/job/hosts.h"
+#include "cli/job/rank.h"
 #include "cli/study/cases.h"
 #include "cli/terminal.h"
 #include "report/study/hypotheses.h"
@@ -42,10 +44,15 @@ static enum weft_status write_points(const struct weft_cli *cli, const struct we
 static enum weft_status write_figures(const struct weft_cli *cli, const struct weft_cases *cases,
                                       struct weft_error *err)
 {
-    struct weft_text svg, gnuplot;
+    struct weft_text svg, measured, gnuplot;
     weft_text_init(&svg);
-    weft_cases_svg(cases, &svg);
+    weft_cases_svg(cases, WEFT_CASE_SIMULATED, &svg);
     WEFT_TRY(write_file(cli, "study.svg", &svg, err));
+    if (cli->measure) {
+        weft_text_init(&measured);
+        weft_cases_svg(cases, WEFT_CASE_MEASURED, &measured);
+        WEFT_TRY(write_file(cli, "study.measured.svg", &measured, err));
+    }
     weft_text_init(&gnuplot);
     weft_cases_gnuplot(cases, &gnuplot);
     return write_file(cli, "study.gp", &gnuplot, err);
@@ -61,7 +68,8 @@ static enum weft_status write_results(const struct weft_cli *cli, const struct w
     to_stdout.output = NULL;
     weft_text_init(&text);
     weft_cases_report(cases, &answer);
-    weft_hypotheses_report(cases, &answer);
+    weft_hypotheses_report(cases, WEFT_CASE_SIMULATED, &answer);
+    weft_hypotheses_report(cases, WEFT_CASE_MEASURED, &answer);
     weft_answer_text(&answer, &text);
     enum weft_status status = write_points(cli, cases, err);
     if (status == WEFT_OK) status = write_figures(cli, cases, err);
@@ -88,7 +96,7 @@ static enum weft_status make_study(struct weft_case_plans *plans, struct weft_er
     return status;
 }
 
-static enum weft_status run_study(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_cases(const struct weft_cli *cli, struct weft_error *err)
 {
     static struct weft_case_plans plans;
     struct weft_error why = {0};
@@ -100,6 +108,11 @@ static enum weft_status run_study(const struct weft_cli *cli, struct weft_error 
         *err = why;
     weft_pool_finish(&plans.pool);
     return status;
+}
+
+static enum weft_status run_study(const struct weft_cli *cli, struct weft_error *err)
+{
+    return cli->measure ? weft_hosts_run(cli, run_cases, weft_rank_work, err) : run_cases(cli, err);
 }
 
 const struct weft_command weft_command_study = {
@@ -120,10 +133,17 @@ const struct weft_command weft_command_study = {
         "-o DIR gets study.csv with its schema, study.txt, and the figure of two panels as "
         "study.svg\n"
         "and as study.gp for gnuplot. The same study writes the same bytes. Each plan is kept in\n"
-        "DIR/study.sweep until all files are written, so the same command goes on after a stop.",
-    .flags = "--networks --planners --rival --points --limits --jobs --set --cluster --layers "
+        "DIR/study.sweep until all files are written, so the same command goes on after a stop.\n"
+        "--measure trains each plan on local ranks too, with --repeat N in turns (A B C, B C A) "
+        "and\n"
+        "without the first two steps. The machine is measured before and after the runs, unless\n"
+        "--profile has its times. Points whose steps differ by more than 2 % run again. Measured\n"
+        "steps have a table, verdicts and study.measured.svg of their own.",
+    .flags = "--networks --planners --rival --points --limits --jobs --measure --repeat --profile "
+             "--set --cluster --layers "
              "--ranks --seed --work-limit --time-limit --gap",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
+    .measures_hosts = true,
     .run = run_study,
 };

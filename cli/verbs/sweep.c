@@ -7,6 +7,8 @@
 
 #include "base/file.h"
 #include "cli/commit.h"
+#include "cli/job/hosts.h"
+#include "cli/job/rank.h"
 #include "cli/study/sweep.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
@@ -169,7 +171,7 @@ static enum weft_status make_sweep(struct weft_study *study, struct weft_text *t
     return weft_fail(err, WEFT_E_INFEASIBLE, "no planner has a plan within any of the limits");
 }
 
-static enum weft_status run_sweep(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_points(const struct weft_cli *cli, struct weft_error *err)
 {
     static struct weft_study study;
     struct weft_text title;
@@ -190,6 +192,12 @@ static enum weft_status run_sweep(const struct weft_cli *cli, struct weft_error 
     weft_session_close(&study.session);
     weft_pool_finish(&study.pool);
     return status;
+}
+
+static enum weft_status run_sweep(const struct weft_cli *cli, struct weft_error *err)
+{
+    return cli->measure ? weft_hosts_run(cli, run_points, weft_rank_work, err)
+                        : run_points(cli, err);
 }
 
 const struct weft_command weft_command_sweep = {
@@ -226,5 +234,6 @@ const struct weft_command weft_command_sweep = {
         "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure --repeat",
     .least_operands = 1,
     .most_operands = 1,
+    .measures_hosts = true,
     .run = run_sweep,
 };

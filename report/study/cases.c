@@ -8,18 +8,29 @@
 /* A plan is as fast as another within this share, and clearly slower from the next one. */
 static const double TIE = 1e-6, CLEAR = 0.05;
 
-double weft_case_overlap(const struct weft_sweep_point *point)
+int64_t weft_case_step(const struct weft_sweep_point *point, enum weft_clock_of_case clock)
 {
-    return point->channel_ns > 0 ? 1 - (double)point->exposed_ns / (double)point->channel_ns : 1;
+    if (clock == WEFT_CASE_MEASURED) return point->measured_ns;
+    return point->fits ? point->step_ns : 0;
 }
 
-const struct weft_sweep_point *weft_case_best_rule(const struct weft_case *one, int32_t limit)
+double weft_case_overlap(const struct weft_sweep_point *point, enum weft_clock_of_case clock)
+{
+    const bool measured = clock == WEFT_CASE_MEASURED;
+    const int64_t channel_ns = measured ? point->measured_channel_ns : point->channel_ns;
+    const int64_t exposed_ns = measured ? point->measured_exposed_ns : point->exposed_ns;
+    return channel_ns > 0 ? 1 - (double)exposed_ns / (double)channel_ns : 1;
+}
+
+const struct weft_sweep_point *weft_case_best_rule(const struct weft_case *one, int32_t limit,
+                                                   enum weft_clock_of_case clock)
 {
     const struct weft_sweep_point *best = NULL;
     for (int32_t c = 0; c < one->n_planners; c++) {
         const struct weft_sweep_point *point = &one->curves[c].points[limit];
-        if (!one->is_rule[c] || !point->fits) continue;
-        if (best == NULL || point->step_ns < best->step_ns) best = point;
+        const int64_t step_ns = weft_case_step(point, clock);
+        if (!one->is_rule[c] || step_ns == 0) continue;
+        if (best == NULL || step_ns < weft_case_step(best, clock)) best = point;
     }
     return best;
 }
@@ -39,6 +50,11 @@ enum {
     OVERLAP,
     TOTAL,
     BOUND,
+    MEASURED,
+    MEASURED_EXPOSED,
+    MEASURED_CHANNEL,
+    MEASURED_BYTES,
+    SPREAD,
     FIRST_POLICY,
     N_COLUMNS = FIRST_POLICY + WEFT_POLICY_COUNT
 };
@@ -64,6 +80,17 @@ static const struct {
     [TOTAL] = {"total_bytes", "integer", "memory of a rank in whole pages", WEFT_FIGURE_BYTES},
     [BOUND] = {"bound_ns", "integer",
                "proven: no plan within the limit is faster; empty: none is known", WEFT_FIGURE_NS},
+    [MEASURED] = {"measured_step_ns", "integer",
+                  "median of repeated runs; empty: none was run, like the next four columns",
+                  WEFT_FIGURE_NS},
+    [MEASURED_EXPOSED] = {"measured_exposed_ns", "integer", "exposed_ns of that run",
+                          WEFT_FIGURE_NS},
+    [MEASURED_CHANNEL] = {"measured_communication_ns", "integer", "communication_ns of that run",
+                          WEFT_FIGURE_NS},
+    [MEASURED_BYTES] = {"measured_bytes", "integer", "most memory of a rank in that run",
+                        WEFT_FIGURE_BYTES},
+    [SPREAD] = {"measured_spread_ns", "integer", "longest step of all runs less the shortest",
+                WEFT_FIGURE_NS},
 };
 
 static void put_point(const struct weft_case *one, const struct weft_sweep_curve *curve,
@@ -86,8 +113,15 @@ static void put_point(const struct weft_case *one, const struct weft_sweep_curve
     weft_rows_integer(rows, EXPOSED, point->exposed_ns);
     weft_rows_integer(rows, COMPUTE, point->compute_ns);
     weft_rows_integer(rows, CHANNEL, point->channel_ns);
-    weft_rows_real(rows, OVERLAP, weft_case_overlap(point));
+    weft_rows_real(rows, OVERLAP, weft_case_overlap(point, WEFT_CASE_SIMULATED));
     weft_rows_integer(rows, TOTAL, point->total_bytes);
+    if (point->measured_ns > 0) {
+        weft_rows_integer(rows, MEASURED, point->measured_ns);
+        weft_rows_integer(rows, MEASURED_EXPOSED, point->measured_exposed_ns);
+        weft_rows_integer(rows, MEASURED_CHANNEL, point->measured_channel_ns);
+        weft_rows_integer(rows, MEASURED_BYTES, point->measured_bytes);
+        weft_rows_integer(rows, SPREAD, point->measured_spread_ns);
+    }
     for (int p = 0; p < WEFT_POLICY_COUNT; p++)
         weft_rows_real(rows, FIRST_POLICY + p, point->shares.policies[p]);
 }
@@ -184,14 +218,15 @@ static void collect_shares(const struct weft_cases *cases, const char *planner, 
         for (int32_t i = 0; i < one->n_limits; i++) {
             const struct weft_sweep_point *first = &one->curves[0].points[i];
             const struct weft_sweep_point *point =
-                planner ? (curve ? &curve->points[i] : NULL) : weft_case_best_rule(one, i);
+                planner ? (curve ? &curve->points[i] : NULL)
+                        : weft_case_best_rule(one, i, WEFT_CASE_SIMULATED);
             if (!first->fits || point == NULL || !point->fits) continue;
             const double slower = (double)point->step_ns / (double)first->step_ns - 1;
             const double gap = weft_sweep_gap(&all, point);
             if (gap >= 0) out->gaps[out->n_bound++] = gap;
             out->n_as_fast += slower < TIE;
             out->slower[out->n] = slower;
-            out->overlaps[out->n++] = weft_case_overlap(point);
+            out->overlaps[out->n++] = weft_case_overlap(point, WEFT_CASE_SIMULATED);
         }
     }
     qsort(out->slower, (size_t)out->n, sizeof *out->slower, compare_reals);
@@ -275,7 +310,7 @@ static void put_gains(const struct weft_cases *cases, struct weft_answer *answer
         double most = 0;
         for (int32_t i = 0; i < one->n_limits; i++) {
             const struct weft_sweep_point *own = &one->curves[0].points[i];
-            const struct weft_sweep_point *rule = weft_case_best_rule(one, i);
+            const struct weft_sweep_point *rule = weft_case_best_rule(one, i, WEFT_CASE_SIMULATED);
             if (!own->fits) continue;
             const double gain = rule ? (double)rule->step_ns / (double)own->step_ns - 1 : 0;
             n++;
@@ -302,4 +337,5 @@ void weft_cases_report(const struct weft_cases *cases, struct weft_answer *answe
 {
     put_planners(cases, answer);
     put_gains(cases, answer);
+    weft_cases_put_measured(cases, answer);
 }

@@ -11,6 +11,9 @@
 /* At most so many planners of a case. */
 enum { WEFT_CASE_CURVES = 64 };
 
+/* The steps that are compared: simulated, or measured on local ranks. */
+enum weft_clock_of_case { WEFT_CASE_SIMULATED, WEFT_CASE_MEASURED };
+
 struct weft_case {
     const char *model;   /* the config's file without its folder and end */
     const char *network; /* factor of its bandwidths, as given */
@@ -20,6 +23,10 @@ struct weft_case {
      * increasing, with a point for each limit from that one on. */
     struct weft_sweep_curve *curves;
     bool is_rule[WEFT_CASE_CURVES]; /* by planner: a published rule or a rival */
+    bool measured;                  /* otherwise the next members are 0 */
+    bool has_drift;                 /* the machine's times before and after the runs are known */
+    double compute_drift, network_drift; /* shares by which these times grew */
+    int32_t n_repeated;                  /* points that drifted, and ran again */
 };
 
 struct weft_cases {
@@ -34,11 +41,15 @@ static inline const struct weft_sweep_point *weft_case_division(const struct wef
     return &one->curves[one->n_planners + from].points[to - from];
 }
 
+/* Step of a point; 0: no plan, or not measured. */
+int64_t weft_case_step(const struct weft_sweep_point *point, enum weft_clock_of_case clock);
+
 /* The fastest plan of a rule at a limit; NULL if none has one. */
-const struct weft_sweep_point *weft_case_best_rule(const struct weft_case *one, int32_t limit);
+const struct weft_sweep_point *weft_case_best_rule(const struct weft_case *one, int32_t limit,
+                                                   enum weft_clock_of_case clock);
 
 /* Share of communication next to compute. */
-double weft_case_overlap(const struct weft_sweep_point *point);
+double weft_case_overlap(const struct weft_sweep_point *point, enum weft_clock_of_case clock);
 
 /* Adds a table of all points, which CSV has. */
 void weft_cases_put_points(const struct weft_cases *cases, struct weft_answer *answer);
@@ -49,10 +60,15 @@ void weft_cases_schema(struct weft_text *out);
  * than every rule. */
 void weft_cases_report(const struct weft_cases *cases, struct weft_answer *answer);
 
+/* Adds measured steps by planner next to the first planner's and to the prediction, and a line for
+ * each case about drift. Nothing if no case was measured. */
+void weft_cases_put_measured(const struct weft_cases *cases, struct weft_answer *answer);
+
 /* A self-contained SVG document of a column of 85 mm: two panels over the share of memory for
  * policies, at one limit of each case. The upper panel has the step as a multiple of the first
  * planner's, the lower one the overlap. Each point has its figures as data attributes. */
-void weft_cases_svg(const struct weft_cases *cases, struct weft_text *out);
+void weft_cases_svg(const struct weft_cases *cases, enum weft_clock_of_case clock,
+                    struct weft_text *out);
 /* The same panels for gnuplot, with their data. */
 void weft_cases_gnuplot(const struct weft_cases *cases, struct weft_text *out);
 

@@ -29,15 +29,17 @@ struct mark {
 };
 
 /* Finds a division of the shown limit; false if it or the first planner has no plan. */
-static bool find_mark(const struct weft_case *one, int32_t from, struct mark *out)
+static bool find_mark(const struct weft_case *one, enum weft_clock_of_case clock, int32_t from,
+                      struct mark *out)
 {
     const int32_t limit = shown_limit(one);
     const struct weft_sweep_point *first = &one->curves[0].points[limit];
     const struct weft_sweep_point *point = weft_case_division(one, from, limit);
-    if (!first->fits || !point->fits) return false;
+    const int64_t first_ns = weft_case_step(first, clock), step_ns = weft_case_step(point, clock);
+    if (first_ns == 0 || step_ns == 0) return false;
     *out = (struct mark){.share = limit > 0 ? (double)from / limit : 0,
-                         .slower = (double)point->step_ns / (double)first->step_ns,
-                         .overlap = weft_case_overlap(point),
+                         .slower = (double)step_ns / (double)first_ns,
+                         .overlap = weft_case_overlap(point, clock),
                          .point = point};
     return true;
 }
@@ -66,6 +68,7 @@ static int32_t number_of_model(const struct weft_cases *cases, int32_t which, in
 /* The figure while it is drawn. */
 struct panels {
     const struct weft_cases *cases;
+    enum weft_clock_of_case clock;
     struct weft_text *out;
     double right;       /* end of the x axis */
     double low, high;   /* of the upper panel */
@@ -92,7 +95,7 @@ static void find_ranges(struct panels *panels)
         const struct weft_case *one = &panels->cases->cases[k];
         for (int32_t from = 0; from <= shown_limit(one); from++) {
             struct mark mark;
-            if (!find_mark(one, from, &mark)) continue;
+            if (!find_mark(one, panels->clock, from, &mark)) continue;
             panels->low = fmin(panels->low, mark.slower);
             panels->high = fmax(panels->high, mark.slower);
             panels->least = panels->least < 0 ? mark.overlap : fmin(panels->least, mark.overlap);
@@ -135,7 +138,7 @@ static void add_line(const struct panels *panels, int panel, int32_t which)
     struct mark mark;
     weft_text_add(out, "<path d=\"");
     for (int32_t from = 0; from <= shown_limit(one); from++)
-        if (find_mark(one, from, &mark))
+        if (find_mark(one, panels->clock, from, &mark))
             weft_text_addf(out, "%c%.2f %.2f", n++ == 0 ? 'M' : 'L', x_of(panels, mark.share),
                            y_of(panels, panel, panel == 0 ? mark.slower : mark.overlap));
     weft_text_addf(out,
@@ -143,7 +146,7 @@ static void add_line(const struct panels *panels, int panel, int32_t which)
                    "\n",
                    n == 0 ? "M0 0" : "", colour, dashes[network % N_DASHES]);
     for (int32_t from = 0; from <= shown_limit(one); from++) {
-        if (!find_mark(one, from, &mark)) continue;
+        if (!find_mark(one, panels->clock, from, &mark)) continue;
         weft_text_addf(out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"7\" fill=\"%s\" data-model=\"",
                        x_of(panels, mark.share),
                        y_of(panels, panel, panel == 0 ? mark.slower : mark.overlap), colour);
@@ -152,7 +155,7 @@ static void add_line(const struct panels *panels, int panel, int32_t which)
                        "\" data-network=\"%s\" data-policy-limit-bytes=\"%lld\" "
                        "data-step-ns=\"%lld\" data-overlap=\"%.6f\"/>\n",
                        one->network, (long long)mark.point->policy_limit_bytes,
-                       (long long)mark.point->step_ns, mark.overlap);
+                       (long long)weft_case_step(mark.point, panels->clock), mark.overlap);
     }
 }
 
@@ -178,13 +181,16 @@ static double add_legend(const struct panels *panels, double y)
     return y + LINE;
 }
 
-void weft_cases_svg(const struct weft_cases *cases, struct weft_text *out)
+void weft_cases_svg(const struct weft_cases *cases, enum weft_clock_of_case clock,
+                    struct weft_text *out)
 {
     struct weft_text body;
-    struct panels panels = {.cases = cases, .out = &body, .right = WIDTH - 30};
+    struct panels panels = {.cases = cases, .clock = clock, .out = &body, .right = WIDTH - 30};
     weft_text_init(&body);
     find_ranges(&panels);
-    add_axis(&panels, 0, "step, as a multiple of the joint plan's");
+    add_axis(&panels, 0,
+             clock == WEFT_CASE_MEASURED ? "measured step, as a multiple of the joint plan's"
+                                         : "step, as a multiple of the joint plan's");
     add_axis(&panels, 1, "communication next to compute");
     for (int panel = 0; panel < 2; panel++)
         for (int32_t k = 0; k < cases->n; k++)
@@ -217,7 +223,7 @@ void weft_cases_gnuplot(const struct weft_cases *cases, struct weft_text *out)
         weft_text_addf(out, "\"%s x%s\"\n", one->model, one->network);
         for (int32_t from = 0; from <= shown_limit(one); from++) {
             struct mark mark;
-            if (find_mark(one, from, &mark))
+            if (find_mark(one, WEFT_CASE_SIMULATED, from, &mark))
                 weft_text_addf(out, "%.4f %.6f %.6f\n", mark.share, mark.slower,
                                100 * mark.overlap);
         }

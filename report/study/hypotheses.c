@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/study/hypotheses.h"
 
-/* Steps are equal within this share. */
-static const double MATTERS = 5e-4;
+/* Steps are equal within this share: simulated, measured. */
+static const double matters[] = {5e-4, WEFT_SWEEP_DRIFT};
 
 /* Steps along a line by increasing memory; limits without a plan are left out, except of the third
  * hypothesis. There a division without a plan is slower than any other. */
 struct line {
+    enum weft_clock_of_case clock;
     int32_t n;
     int64_t steps[WEFT_CASE_CURVES];
     int32_t from[WEFT_CASE_CURVES], to[WEFT_CASE_CURVES]; /* limits of policies and of the sum */
 };
 
-static bool is_longer(int64_t a, int64_t b)
+static bool is_longer(const struct line *line, int64_t a, int64_t b)
 {
-    return (double)a > (double)b * (1 + MATTERS);
+    return (double)a > (double)b * (1 + matters[line->clock]);
 }
 
 static void add_step(const struct weft_case *one, int32_t from, int32_t to, bool keeps,
                      struct line *line)
 {
     const struct weft_sweep_point *point = weft_case_division(one, from, to);
-    if (!point->fits && !keeps) return;
+    const int64_t step_ns = weft_case_step(point, line->clock);
+    if (step_ns == 0 && !keeps) return;
     line->from[line->n] = from;
     line->to[line->n] = to;
-    line->steps[line->n++] = point->fits ? point->step_ns : INT64_MAX;
+    line->steps[line->n++] = step_ns > 0 ? step_ns : INT64_MAX;
 }
 
-static void follow_line(const struct weft_case *one, int hypothesis, int32_t number,
-                        struct line *line)
+static void follow_line(const struct weft_case *one, enum weft_clock_of_case clock, int hypothesis,
+                        int32_t number, struct line *line)
 {
+    line->clock = clock;
     line->n = 0;
     if (hypothesis == 0)
         for (int32_t to = number; to < one->n_limits; to++)
@@ -47,7 +50,7 @@ static int32_t find_rise(const struct line *line)
 {
     int64_t least = INT64_MAX;
     for (int32_t i = 0; i < line->n; i++) {
-        if (least < INT64_MAX && is_longer(line->steps[i], least)) return i;
+        if (least < INT64_MAX && is_longer(line, line->steps[i], least)) return i;
         if (line->steps[i] < least) least = line->steps[i];
     }
     return -1;
@@ -67,7 +70,7 @@ static enum weft_verdict judge_falling(const struct line *line, bool may_saturat
     if (find_rise(line) >= 0) return WEFT_VERDICT_REFUTED;
     const int64_t first = line->steps[0], last = line->steps[line->n - 1];
     const int64_t middle = line->steps[line->n / 2];
-    if (!is_longer(first, last)) return WEFT_VERDICT_EQUAL;
+    if (!is_longer(line, first, last)) return WEFT_VERDICT_EQUAL;
     return may_saturate && middle - last <= (first - middle) / 2 ? WEFT_VERDICT_SATURATES
                                                                  : WEFT_VERDICT_HOLDS;
 }
@@ -81,10 +84,11 @@ static enum weft_verdict judge_between(const struct line *line)
     bool equal = true;
     if (least == INT64_MAX) return WEFT_VERDICT_NONE;
     for (int32_t i = 0; i < line->n; i++)
-        equal = equal && !is_longer(line->steps[i], least);
+        equal = equal && !is_longer(line, line->steps[i], least);
     if (equal) return WEFT_VERDICT_EQUAL;
-    return is_longer(ends[0], least) && is_longer(ends[1], least) ? WEFT_VERDICT_HOLDS
-                                                                  : WEFT_VERDICT_REFUTED;
+    return is_longer(line, ends[0], least) && is_longer(line, ends[1], least)
+               ? WEFT_VERDICT_HOLDS
+               : WEFT_VERDICT_REFUTED;
 }
 
 static enum weft_verdict judge_line(int hypothesis, const struct line *line)
@@ -92,10 +96,11 @@ static enum weft_verdict judge_line(int hypothesis, const struct line *line)
     return hypothesis == 2 ? judge_between(line) : judge_falling(line, hypothesis == 0);
 }
 
-enum weft_verdict weft_hypothesis_judge(const struct weft_case *one, int hypothesis, int32_t number)
+enum weft_verdict weft_hypothesis_judge(const struct weft_case *one, enum weft_clock_of_case clock,
+                                        int hypothesis, int32_t number)
 {
     struct line line;
-    follow_line(one, hypothesis, number, &line);
+    follow_line(one, clock, hypothesis, number, &line);
     return judge_line(hypothesis, &line);
 }
 
@@ -127,7 +132,7 @@ static void say_steps(const struct weft_case *one, const struct line *line, int3
             weft_case_division(one, line->from[at[k]], line->to[at[k]]);
         weft_units_show_bytes(point->policy_limit_bytes, bytes[2 * k]);
         weft_units_show_bytes(point->limit_bytes, bytes[2 * k + 1]);
-        weft_units_show_ns(point->step_ns, ns[k]);
+        weft_units_show_ns(weft_case_step(point, line->clock), ns[k]);
     }
     weft_answer_say(answer, NULL,
                     "    %s x%s: %s with %s of %s for policies, %s with %s of %s (+%.2f %%)\n",
@@ -136,14 +141,15 @@ static void say_steps(const struct weft_case *one, const struct line *line, int3
 }
 
 /* Names the lines that decide: those that refute the first two, and those where the third holds. */
-static void say_lines(const struct weft_cases *cases, int hypothesis, struct weft_answer *answer)
+static void say_lines(const struct weft_cases *cases, enum weft_clock_of_case clock, int hypothesis,
+                      struct weft_answer *answer)
 {
     for (int32_t k = 0; k < cases->n; k++) {
         const struct weft_case *one = &cases->cases[k];
         for (int32_t number = first_line_of(hypothesis); number <= last_line_of(one, hypothesis);
              number++) {
             struct line line;
-            follow_line(one, hypothesis, number, &line);
+            follow_line(one, clock, hypothesis, number, &line);
             const enum weft_verdict verdict = judge_line(hypothesis, &line);
             const int32_t best = find_fastest(&line), rise = find_rise(&line);
             if (hypothesis < 2 && verdict == WEFT_VERDICT_REFUTED) {
@@ -161,17 +167,19 @@ static void say_lines(const struct weft_cases *cases, int hypothesis, struct wef
 
 enum { MODEL, NETWORK, NUMBER, HOLDS, SATURATES, EQUAL, REFUTED, N_COLUMNS };
 
-static void count_lines(const struct weft_case *one, int hypothesis, int32_t counts[WEFT_VERDICTS])
+static void count_lines(const struct weft_case *one, enum weft_clock_of_case clock, int hypothesis,
+                        int32_t counts[WEFT_VERDICTS])
 {
     for (int32_t number = first_line_of(hypothesis); number <= last_line_of(one, hypothesis);
          number++)
-        counts[weft_hypothesis_judge(one, hypothesis, number)]++;
+        counts[weft_hypothesis_judge(one, clock, hypothesis, number)]++;
 }
 
-static void put_counts(const struct weft_case *one, int hypothesis, struct weft_rows *rows)
+static void put_counts(const struct weft_case *one, enum weft_clock_of_case clock, int hypothesis,
+                       struct weft_rows *rows)
 {
     int32_t counts[WEFT_VERDICTS] = {0};
-    count_lines(one, hypothesis, counts);
+    count_lines(one, clock, hypothesis, counts);
     weft_rows_begin(rows, NULL);
     weft_rows_word(rows, MODEL, one->model);
     weft_rows_word(rows, NETWORK, one->network);
@@ -182,16 +190,16 @@ static void put_counts(const struct weft_case *one, int hypothesis, struct weft_
     weft_rows_integer(rows, REFUTED, counts[WEFT_VERDICT_REFUTED]);
 }
 
-static void say_hypothesis(const struct weft_cases *cases, int hypothesis,
-                           struct weft_answer *answer)
+static void say_hypothesis(const struct weft_cases *cases, enum weft_clock_of_case clock,
+                           int hypothesis, struct weft_answer *answer)
 {
     int32_t counts[WEFT_VERDICTS] = {0};
     for (int32_t k = 0; k < cases->n; k++)
-        count_lines(&cases->cases[k], hypothesis, counts);
+        count_lines(&cases->cases[k], clock, hypothesis, counts);
     const int32_t holds = counts[WEFT_VERDICT_HOLDS] + counts[WEFT_VERDICT_SATURATES];
     const int32_t equal = counts[WEFT_VERDICT_EQUAL], refuted = counts[WEFT_VERDICT_REFUTED];
-    weft_answer_say(answer, NULL, "hypothesis %d: %s\n", hypothesis + 1,
-                    hypothesis_texts[hypothesis]);
+    weft_answer_say(answer, NULL, "hypothesis %d%s: %s\n", hypothesis + 1,
+                    clock == WEFT_CASE_MEASURED ? ", measured" : "", hypothesis_texts[hypothesis]);
     weft_answer_say(answer, NULL, "  holds on %d of %d lines", (int)holds,
                     (int)(holds + equal + refuted));
     if (hypothesis == 0)
@@ -202,11 +210,22 @@ static void say_hypothesis(const struct weft_cases *cases, int hypothesis,
                     hypothesis == 2 ? holds > 0 ? "; next to all memory for policies:" : ""
                     : refuted > 0   ? ":"
                                     : "");
-    say_lines(cases, hypothesis, answer);
+    say_lines(cases, clock, hypothesis, answer);
 }
 
-void weft_hypotheses_report(const struct weft_cases *cases, struct weft_answer *answer)
+static bool has_case(const struct weft_cases *cases, enum weft_clock_of_case clock)
 {
+    bool any = clock == WEFT_CASE_SIMULATED;
+    for (int32_t k = 0; k < cases->n; k++)
+        any |= cases->cases[k].measured;
+    return any;
+}
+
+void weft_hypotheses_report(const struct weft_cases *cases, enum weft_clock_of_case clock,
+                            struct weft_answer *answer)
+{
+    const bool measured = clock == WEFT_CASE_MEASURED;
+    if (!has_case(cases, clock)) return;
     const struct weft_column columns[N_COLUMNS] = {
         [MODEL] = {"model", "model", 'l', WEFT_FIGURE_WORD, 0},
         [NETWORK] = {"network", "network", 'r', WEFT_FIGURE_WORD, 0},
@@ -215,11 +234,13 @@ void weft_hypotheses_report(const struct weft_cases *cases, struct weft_answer *
         [SATURATES] = {"saturates", "saturates", 'r', WEFT_FIGURE_INTEGER, 0},
         [EQUAL] = {"equal", "no difference", 'r', WEFT_FIGURE_INTEGER, 0},
         [REFUTED] = {"refuted", "refuted", 'r', WEFT_FIGURE_INTEGER, 0}};
-    struct weft_rows *rows = weft_answer_table(answer, "hypotheses", columns, N_COLUMNS);
-    weft_rows_title(rows, "lines of divisions between policies and scheduling");
+    struct weft_rows *rows = weft_answer_table(
+        answer, measured ? "hypotheses_measured" : "hypotheses", columns, N_COLUMNS);
+    weft_rows_title(rows, "lines of divisions between policies and scheduling%s",
+                    measured ? ", measured steps" : "");
     for (int32_t k = 0; k < cases->n; k++)
         for (int h = 0; h < WEFT_HYPOTHESES; h++)
-            put_counts(&cases->cases[k], h, rows);
+            put_counts(&cases->cases[k], clock, h, rows);
     for (int h = 0; h < WEFT_HYPOTHESES; h++)
-        say_hypothesis(cases, h, answer);
+        say_hypothesis(cases, clock, h, answer);
 }

@@ -6,7 +6,8 @@
  *  3. With the same sum, the best division lies in between: neither the least memory for policies
  *     nor all of it is as fast.
  *
- * Each is judged along lines of divisions. Steps that differ by at most 0.05 % count as equal. */
+ * Each is judged along lines of divisions. Simulated steps that differ by at most 0.05 % count as
+ * equal, and measured steps by at most 2 %. */
 #ifndef WEFT_REPORT_STUDY_HYPOTHESES_H
 #define WEFT_REPORT_STUDY_HYPOTHESES_H
 
@@ -27,9 +28,12 @@ enum weft_verdict {
 /* Judges hypothesis 0 to 2 on a line of a case: the limit of policies, the distance of both limits,
  * or the limit of the sum, by number. Lines 0 to n_limits - 3 of the first two have three points or
  * more, and lines 2 to n_limits - 1 of the third. */
-enum weft_verdict weft_hypothesis_judge(const struct weft_case *one, int hypothesis, int32_t line);
+enum weft_verdict weft_hypothesis_judge(const struct weft_case *one, enum weft_clock_of_case clock,
+                                        int hypothesis, int32_t line);
 
-/* Adds a table of verdicts, and the lines that refute. */
-void weft_hypotheses_report(const struct weft_cases *cases, struct weft_answer *answer);
+/* Adds a table of verdicts, and the lines that refute. Nothing for measured steps without a
+ * measured case. */
+void weft_hypotheses_report(const struct weft_cases *cases, enum weft_clock_of_case clock,
+                            struct weft_answer *answer);
 
 #endif

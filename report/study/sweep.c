@@ -128,6 +128,11 @@ static void add_steps(const struct weft_sweep *sweep, int32_t which, int32_t n_c
     }
 }
 
+bool weft_sweep_drifts(const struct weft_sweep_point *point)
+{
+    return (double)point->measured_spread_ns > WEFT_SWEEP_DRIFT * (double)point->measured_ns;
+}
+
 int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve)
 {
     int32_t n = 0;

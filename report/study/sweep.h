@@ -25,7 +25,8 @@ struct weft_sweep_point {
     int64_t bound_ns;                                                 /* proven; 0 = none */
     struct weft_way_shares shares;                            /* of the plan; all 0: not known */
     int64_t measured_ns, measured_exposed_ns, measured_bytes; /* 0: not run */
-    int64_t measured_spread_ns; /* of several runs: the longest step less the shortest */
+    int64_t measured_spread_ns;  /* of several runs: the longest step less the shortest */
+    int64_t measured_channel_ns; /* communication of the run with the median step */
 };
 
 /* Points of one planner by increasing x; in a grid, of one limit of the host's memory. */
@@ -61,6 +62,10 @@ int64_t weft_sweep_bound(const struct weft_sweep *sweep, const struct weft_sweep
 
 /* (step - bound) / bound of a point that fits; negative without a bound. */
 double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_point *point);
+
+/* A measured point drifts if its repeated steps differ by more than this share. */
+static const double WEFT_SWEEP_DRIFT = 0.02;
+bool weft_sweep_drifts(const struct weft_sweep_point *point);
 
 /* Points of a planner that have a plan. */
 int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve);

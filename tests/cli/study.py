@@ -3,13 +3,15 @@
 """`weft study`: the same study writes the same bytes, goes on after a stop, and its files agree with `weft plan`."""
 import csv
 import json
+import re
 import signal
 import sys
 import time
 import xml.dom.minidom
 
 from configs import tiny
-from tap import case, main
+from hosts_run import each_library, run_hosts
+from tap import case, drawn_case, main
 
 FILES = ["study.csv", "study.gp", "study.schema.json", "study.svg", "study.txt"]
 FLAGS = ["--planners", "ilp,greedy,fsdp2", "--work-limit", "20M", "--points", "3", "--jobs", "2"]
@@ -113,6 +115,67 @@ def a_stopped_study_goes_on(weft):
     said = weft.run("study", *configs_of(weft), "--networks", "0.5,1", *FLAGS, "-o", cut)[2]
     assert "plans were made before it was stopped" in said and "at most" in said, said
     assert bytes_of(weft, cut) == bytes_of(weft, "whole")
+
+
+MEASURED = ["--measure", "--repeat", "2", "--points", "1", "--planners", "greedy,all-dp", "-o", "m"]
+
+
+def runs_of(messages):
+    return re.findall(r"training under (\S+) within", messages)
+
+
+def stop_runs(weft, config):
+    """Interrupts a measured study in its third run; returns its messages."""
+    process = weft.start("study", config, *MEASURED)
+    said = ""
+    while len(runs_of(said)) < 3:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate()
+    assert process.returncode == 75, (process.returncode, said, rest)
+    return said + rest
+
+
+@drawn_case
+def plans_run_in_turns_and_go_on_after_a_stop(weft):
+    """A B C, B C A, then the points that drift. A stopped study repeats no run that has ended."""
+    config = weft.write("bare.json", tiny(cluster__device=None, cluster__memory_limit=None))
+    first = runs_of(stop_runs(weft, config))[:2]  # the third one may end before the signal
+    said = weft.run("study", config, *MEASURED)[2]
+    assert first == ["greedy", "all-dp"] and "at least" in said, said
+    assert "this machine was measured before it was stopped" in said, said
+    turns = ["greedy", "all-dp", "two-stage", "all-dp", "two-stage", "greedy"]
+    assert (first + runs_of(said))[:6] == turns or (first + ["two-stage"] + runs_of(said))[:6] == turns, said
+    assert said.count("measuring this machine") == 1, "after the runs alone"
+    text, points = (weft.directory / "m/study.txt").read_text(), points_of(weft, "m")
+    assert re.search(r"bare x1: \d+ points ran again, and \d+ differ by more\s+than 2 %;\s+after the\s+runs\s+layers took",
+                     text), text
+    for number in (1, 2, 3):
+        assert f"hypothesis {number}, measured:" in text
+    assert len(points) == 3 and sorted(path.name for path in (weft.directory / "m").iterdir()) == \
+        sorted([*FILES, "study.measured.svg"])
+    for point in points:
+        assert 0 <= int(point["measured_exposed_ns"]) <= int(point["measured_step_ns"]), point
+        assert int(point["measured_exposed_ns"]) <= int(point["measured_communication_ns"]), point
+        assert 0 < int(point["measured_bytes"]) <= int(point["memory_limit_bytes"]), point
+        assert int(point["measured_spread_ns"]) >= 0
+
+
+@drawn_case
+def ranks_of_a_launcher_run_the_plans(weft):
+    config = weft.write("run.json", tiny(cluster__threads=1, cluster__base="256MiB", cluster__memory_limit=None))
+    for library, command in each_library(weft, 2):
+        flags = ["--measure", "--points", "1", "--planners", "greedy", "-o", library]
+        code, out, told, err = run_hosts(weft, command, library, "study", config, *flags, "-q")
+        assert code == 0 and "measured steps next to greedy's" in out, (library, told, err)
+        assert all(point["measured_step_ns"] for point in points_of(weft, library))
+        code, _, told, _ = run_hosts(weft, command, library, "study", config, *flags, "--networks", "1,2")
+        assert code == 64 and "one config and one network" in told[-1], told
+        bare = weft.write("bare.json", tiny(cluster__device=None))
+        code, _, told, _ = run_hosts(weft, command, library, "sweep", bare, "--measure", "--points", "1")
+        assert code == 64 and "give --profile" in " ".join(told), told
 
 
 @case

@@ -31,14 +31,29 @@ static void fill_steps(const int64_t steps[N_LIMITS][N_LIMITS], struct table_of_
     out->one.curves = out->curves;
 }
 
+static void expect_measured(const int64_t steps[N_LIMITS][N_LIMITS], int hypothesis, int32_t line,
+                            enum weft_verdict expected)
+{
+    struct table_of_steps table;
+    fill_steps(steps, &table);
+    for (int i = 0; i <= N_LIMITS; i++)
+        for (int j = 0; j < N_LIMITS; j++) {
+            struct weft_sweep_point *point = &table.points[i][j];
+            point->measured_ns = point->step_ns;
+            point->step_ns = 1000;
+        }
+    cr_expect_eq(weft_hypothesis_judge(&table.one, WEFT_CASE_MEASURED, hypothesis - 1, line),
+                 expected, "hypothesis %d, line %d", hypothesis, (int)line);
+}
+
 static void expect_verdict(const int64_t steps[N_LIMITS][N_LIMITS], int hypothesis, int32_t line,
                            enum weft_verdict expected)
 {
     struct table_of_steps table;
     fill_steps(steps, &table);
-    cr_expect_eq(weft_hypothesis_judge(&table.one, hypothesis - 1, line), expected,
-                 "hypothesis %d, line %d: %d", hypothesis, (int)line,
-                 (int)weft_hypothesis_judge(&table.one, hypothesis - 1, line));
+    cr_expect_eq(weft_hypothesis_judge(&table.one, WEFT_CASE_SIMULATED, hypothesis - 1, line),
+                 expected, "hypothesis %d, line %d: %d", hypothesis, (int)line,
+                 (int)weft_hypothesis_judge(&table.one, WEFT_CASE_SIMULATED, hypothesis - 1, line));
 }
 
 Test(hypotheses, lines_are_judged_by_their_steps)
@@ -90,4 +105,21 @@ Test(hypotheses, a_division_may_have_no_plan)
     expect_verdict(steps, 2, 1, WEFT_VERDICT_NONE);
     expect_verdict(steps, 3, 2, WEFT_VERDICT_HOLDS);
     expect_verdict(steps, 3, 3, WEFT_VERDICT_HOLDS);
+}
+
+/* Repeats of one plan differ by 2 %, so measured steps within 2 % are equal. */
+Test(hypotheses, measured_steps_have_their_own_tolerance)
+{
+    static const int64_t near[N_LIMITS][N_LIMITS] = {
+        {1000, 1015, 1000, 985}, {0, 1000, 1000, 1000}, {0, 0, 1000, 1000}, {0, 0, 0, 1000}};
+    static const int64_t far[N_LIMITS][N_LIMITS] = {
+        {1000, 1025, 1000, 900}, {0, 970, 900, 900}, {0, 0, 1000, 900}, {0, 0, 0, 1000}};
+    static const int64_t none[N_LIMITS][N_LIMITS] = {{0}};
+    expect_verdict(near, 1, 0, WEFT_VERDICT_REFUTED);
+    expect_measured(near, 1, 0, WEFT_VERDICT_EQUAL);
+    expect_measured(near, 3, 3, WEFT_VERDICT_EQUAL);
+    expect_measured(far, 1, 0, WEFT_VERDICT_REFUTED);
+    expect_measured(far, 3, 3, WEFT_VERDICT_REFUTED);
+    expect_measured(far, 3, 2, WEFT_VERDICT_HOLDS);
+    expect_measured(none, 2, 0, WEFT_VERDICT_NONE);
 }

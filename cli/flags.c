@@ -43,10 +43,10 @@ const struct weft_flag weft_flags[] = {
      "distance from the proven bound at which planning ends (plan.gap)"},
     {"--profile", NULL, WEFT_FLAG_TEXT, false, AT(profile), NULL, "FILE",
      "times and base memory that `weft profile` measured (cluster.profile)"},
-    {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE|NAME",
+    {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE|MODEL",
      "the model: a file of layers, or Hugging Face's config.json or its folder (" WEFT_HUB_TYPES
      "), or a shipped one by its name, such as gpt2-xl"},
-    {"--cluster", NULL, WEFT_FLAG_TEXT, false, AT(cluster), NULL, "FILE|NAME",
+    {"--cluster", NULL, WEFT_FLAG_TEXT, false, AT(cluster), NULL, "FILE|CLUSTER",
      "the machines: a file like the config's section `cluster`, or a shipped one by its name, such "
      "as h100-8"},
     {"--hf", NULL, WEFT_FLAG_TEXT, false, AT(hf), NULL, "FILE",

@@ -74,17 +74,32 @@ static void offer_settings(struct weft_text *words)
     weft_config_visit_keys(offer_setting, words);
 }
 
-/* Names of configs that come with the program, as it is installed where the script is written. */
-static void offer_runs(struct weft_text *words)
+/* Names of files that come with the program, as it is installed where the script is written. */
+static void offer_shipped(enum weft_shipped kind, struct weft_text *words)
 {
     struct weft_text names;
     weft_text_init(&names);
-    weft_shipped_list(WEFT_SHIPPED_RUNS, &names);
+    weft_shipped_list(kind, &names);
     for (const char *at = weft_text_chars(&names); *at; at++)
         if (*at != ',') weft_text_append(words, at, 1);
     weft_text_add(words, " ");
     if (!weft_text_ok(&names)) words->failed = true;
     weft_text_finish(&names);
+}
+
+static void offer_runs(struct weft_text *words)
+{
+    offer_shipped(WEFT_SHIPPED_RUNS, words);
+}
+
+static void offer_models(struct weft_text *words)
+{
+    offer_shipped(WEFT_SHIPPED_MODELS, words);
+}
+
+static void offer_clusters(struct weft_text *words)
+{
+    offer_shipped(WEFT_SHIPPED_CLUSTERS, words);
 }
 
 /* Adds the offers for a word in capitals, which names a kind. */
@@ -97,6 +112,8 @@ static void offer_kind(struct offer *offer, const char *word, size_t length)
     } kinds[] = {
         {"FILE", LISTED_FILES, NULL},
         {"CONFIG", LISTED_FILES, offer_runs},
+        {"MODEL", LISTED_NOTHING, offer_models},
+        {"CLUSTER", LISTED_NOTHING, offer_clusters},
         {"PLAN", LISTED_FILES, NULL},
         {"DIR", LISTED_DIRECTORIES, NULL},
         {"RUN", LISTED_DIRECTORIES, NULL},

@@ -101,6 +101,8 @@ static void list_environment(add_fn *add, struct weft_text *out)
     static const char *const rows[][2] = {
         {"WEFT_SOLVE", "Path of weft-solve. Otherwise it is looked for next to weft, in "
                        "libexec/weft, and in PATH."},
+        {"WEFT_CONFIGS", "Folder of the files that commands take by name, in its folders runs, "
+                         "models and clusters. Otherwise they are those of the installation."},
         {"WEFT_GEMM",
          "Way to compute products. On a CPU: onednn; for 16 bits also onednn-emulated; for bf16 "
          "amx, "

@@ -36,11 +36,26 @@ static bool has_suffix(const char *path)
     return length > end && strcmp(path + length - end, suffix_text) == 0;
 }
 
-/* Finds the folder of shipped files relative to the program; false if there is none. */
+/* Sets `out` to the folder FOLDER/runs, models or clusters; false if there is none. */
+static bool resolve_folder(const char *folder, enum weft_shipped kind, char out[PATH_BYTES])
+{
+    char place[3 * PATH_BYTES];
+    snprintf(place, sizeof place, "%s/%s", folder, kinds[kind].folder);
+    char *real = realpath(place, NULL);
+    const bool found = real != NULL && strlen(real) < PATH_BYTES;
+    if (found) snprintf(out, PATH_BYTES, "%s", real);
+    free(real);
+    return found;
+}
+
+/* Finds the folder of shipped files, in $WEFT_CONFIGS or relative to the program; false if there
+ * is none. */
 static bool find_folder(enum weft_shipped kind, char out[PATH_BYTES])
 {
     static const char *const places[] = {"../share/weft/configs", "../../configs"};
+    const char *named = getenv("WEFT_CONFIGS");
     char self[PATH_BYTES];
+    if (named != NULL && *named != '\0') return resolve_folder(named, kind, out);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0) return false;
     self[n] = '\0';
@@ -48,13 +63,9 @@ static bool find_folder(enum weft_shipped kind, char out[PATH_BYTES])
     if (slash == NULL) return false;
     *slash = '\0';
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char place[3 * PATH_BYTES];
-        snprintf(place, sizeof place, "%s/%s/%s", self, places[i], kinds[kind].folder);
-        char *real = realpath(place, NULL);
-        const bool found = real != NULL && strlen(real) < PATH_BYTES;
-        if (found) snprintf(out, PATH_BYTES, "%s", real);
-        free(real);
-        if (found) return true;
+        char place[2 * PATH_BYTES];
+        snprintf(place, sizeof place, "%s/%s", self, places[i]);
+        if (resolve_folder(place, kind, out)) return true;
     }
     return false;
 }

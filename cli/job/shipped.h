@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that come with the program: configs/{runs,models,clusters} next to the sources, or in
- * PREFIX/share/weft. Verbs accept their names in place of a file: "gpt2-xl", --cluster h100-8. */
+/* Files that come with the program: {runs,models,clusters} in $WEFT_CONFIGS, in configs/ next to
+ * the sources, or in PREFIX/share/weft/configs. Verbs accept their names in place of a file:
+ * "gpt2-xl", --cluster h100-8. */
 #ifndef WEFT_CLI_JOB_SHIPPED_H
 #define WEFT_CLI_JOB_SHIPPED_H
 

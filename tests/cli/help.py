@@ -139,6 +139,7 @@ COMPLETED = (
     ("weft train --resume=if", "if-any"), ("weft sweep --to a", "all"),
     ("weft train --set train.step", "train.steps="), ("weft check some-f", "some-file.json"),
     ("weft plan -o some-f", "some-file.json"), ("weft plan gpt2-me", "gpt2-medium"), ("weft train --run some-d", "some-directory"),
+    ("weft plan --model gpt2-me", "gpt2-medium"), ("weft best --cluster t4-16-10g", "t4-16-10gbe"),
 )
 
 
@@ -217,7 +218,8 @@ def fish_completes(weft):
     weft.write("weft.fish", weft.expect(0, "completion", "fish"))
     for typed, wanted in (("weft pla", "plan"), ("weft plan --mem", "--memory-limit"),
                           ("weft plan --planner fsdp2-m", "fsdp2-mix"), ("weft plan -o some-f", "some-file.json"),
-                          ("weft train --run some-d", "some-directory/"), ("weft plan gpt2-me", "gpt2-medium")):
+                          ("weft train --run some-d", "some-directory/"), ("weft plan gpt2-me", "gpt2-medium"),
+                          ("weft plan --model gpt2-me", "gpt2-medium"), ("weft best --cluster t4-16-10g", "t4-16-10gbe")):
         done = subprocess.run(["fish", "--no-config", "-c", f"source weft.fish; complete -C '{typed}'"], text=True,
                               capture_output=True, check=False, cwd=weft.directory, stdin=subprocess.DEVNULL,
                               timeout=30, env={**os.environ, "HOME": str(weft.directory)})

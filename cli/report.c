@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -79,23 +81,80 @@ static enum weft_status check_output(const char *flag, const char *output, const
                      output, input);
 }
 
+/* Files of a run's folder that no page may replace. */
+static const char *const run_files[] = {"metrics.jsonl", "plan.json",   "trace.json",
+                                        "config.json",   "result.json", "profile.json",
+                                        "weft-run"};
+
 static enum weft_status check_inputs(const struct weft_cli *cli, const char *flag,
                                      const char *output, struct weft_error *err)
 {
-    static const char *const names[] = {"metrics.jsonl", "plan.json",   "trace.json",
-                                        "config.json",   "result.json", "profile.json",
-                                        "weft-run"};
     char path[PATH_MAX];
     WEFT_TRY(check_output(flag, output, cli->trace, err));
     for (int32_t i = 0; i < cli->n_operands; i++) {
         WEFT_TRY(check_output(flag, output, cli->operands[i], err));
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            const int length = snprintf(path, sizeof path, "%s/%s", cli->operands[i], names[k]);
+        for (size_t k = 0; k < sizeof run_files / sizeof *run_files; k++) {
+            const int length = snprintf(path, sizeof path, "%s/%s", cli->operands[i], run_files[k]);
             if (length < (int)sizeof path) /* no longer file can be opened */
                 WEFT_TRY(check_output(flag, output, path, err));
         }
     }
     return WEFT_OK;
+}
+
+/* Cuts "./" at the begin of a folder's path and slashes at its end. */
+static const char *trim_folder(const char *folder, size_t *length)
+{
+    while (*length > 2 && folder[0] == '.' && folder[1] == '/')
+        folder += 2, *length -= 2;
+    while (*length > 1 && folder[*length - 1] == '/')
+        --*length;
+    return folder;
+}
+
+/* Whether the folder before the slash at `length` of `path` is `run`, which may be missing. */
+static bool is_run_folder(const char *path, size_t length, const char *run)
+{
+    char folder[PATH_MAX];
+    size_t left = length, right = strlen(run);
+    const char *one = trim_folder(path, &left), *other = trim_folder(run, &right);
+    if (left == right && memcmp(one, other, left) == 0) return true;
+    const int written = snprintf(folder, sizeof folder, "%s/", run);
+    return written < (int)sizeof folder && is_same_folder(path, length, folder, (size_t)written);
+}
+
+static enum weft_status check_run_file(const char *path, const char *name, const char *run,
+                                       struct weft_error *err)
+{
+    for (size_t k = 0; k < sizeof run_files / sizeof *run_files; k++)
+        if (strcmp(name, run_files[k]) == 0)
+            return weft_fail(err, WEFT_E_USAGE,
+                             "--report %s: the run writes its %s there; give another file, such as "
+                             "%s/report.html",
+                             path, name, run);
+    return WEFT_OK;
+}
+
+enum weft_status weft_report_check_train(const struct weft_cli *cli, struct weft_error *err)
+{
+    const char *path = cli->report, *slash = strrchr(path, '/');
+    const size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    const char *name = path + length, *run = cli->run_directory;
+    char folder[PATH_MAX];
+    if (cli->n_operands > 0) WEFT_TRY(check_output("--report", path, cli->operands[0], err));
+    WEFT_TRY(check_output("--report", path, cli->trace, err));
+    if (run != NULL && length > 0 && is_run_folder(path, length, run))
+        WEFT_TRY(check_run_file(path, name, run, err));
+    if (snprintf(folder, sizeof folder, "%.*s.", (int)length, path) >= (int)sizeof folder)
+        return weft_fail(err, WEFT_E_CREATE, "--report %.60s...: the path is too long", path);
+    if (access(folder, W_OK) == 0) return WEFT_OK;
+    /* The run makes its own folder. */
+    if (errno == ENOENT && run != NULL && length > 0 && is_run_folder(path, length, run))
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE,
+                     "--report %s: %.*s: %s; give a file in a folder that is there, or in the "
+                     "run's own (--run)",
+                     path, length > 0 ? (int)length : 1, length > 0 ? path : ".", strerror(errno));
 }
 
 enum weft_status weft_report_check_outputs(const struct weft_cli *cli, struct weft_error *err)

@@ -26,6 +26,12 @@ WEFT_MUST_USE enum weft_status weft_report_write_run(const char *run, const char
 WEFT_MUST_USE enum weft_status weft_report_check_outputs(const struct weft_cli *cli,
                                                          struct weft_error *err);
 
+/* Checks `weft train --report FILE`, which is not "live", before the run: FILE is no input and no
+ * file that the run writes, and its folder is there or is the run's own, which the run makes.
+ * WEFT_E_USAGE, WEFT_E_CREATE. */
+WEFT_MUST_USE enum weft_status weft_report_check_train(const struct weft_cli *cli,
+                                                       struct weft_error *err);
+
 /* The page of a run that goes on, written again every minute. */
 struct weft_report_live {
     const char *run, *path;

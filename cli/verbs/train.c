@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -341,23 +340,6 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
-/* Fails early if the page, written after the last step, has no writable folder. */
-static enum weft_status check_folder(const char *path, struct weft_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    struct weft_text directory;
-    weft_text_init(&directory);
-    if (slash != NULL) weft_text_append(&directory, path, (size_t)(slash - path) + 1);
-    const char *where = slash != NULL ? weft_text_chars(&directory) : ".";
-    enum weft_status status = WEFT_OK;
-    if (!weft_text_ok(&directory))
-        status = weft_fail_memory(err, "a path");
-    else if (access(where, W_OK) != 0)
-        status = weft_fail(err, WEFT_E_CREATE, "--report %s: %s: %s", path, where, strerror(errno));
-    weft_text_finish(&directory);
-    return status;
-}
-
 static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_tracing_steps steps;
@@ -365,7 +347,8 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
         return weft_fail(err, WEFT_E_USAGE, "--trace-steps goes with --trace FILE");
     WEFT_TRY(weft_tracing_read_steps(cli->trace_steps, 0, &steps, err));
     if (cli->trace) WEFT_TRY(weft_tracing_check(cli->trace, err));
-    if (cli->report && strcmp(cli->report, "live") != 0) WEFT_TRY(check_folder(cli->report, err));
+    if (cli->report && strcmp(cli->report, "live") != 0)
+        WEFT_TRY(weft_report_check_train(cli, err));
     if (cli->clock && strcmp(cli->clock, "wall") != 0 && strcmp(cli->clock, "virtual") != 0)
         return weft_fail(err, WEFT_E_USAGE, "--clock %s: wall or virtual", cli->clock);
     if (cli->output)

@@ -52,6 +52,13 @@ struct weft_record_live {
     int64_t ns, bytes;
 };
 
+/* A rank in the shown step. */
+struct weft_record_rank {
+    int64_t rank;
+    int64_t *busy_ns;   /* by lane, without waits */
+    int64_t exposed_ns; /* compute waits for other lanes */
+};
+
 struct weft_record_trace {
     const char *source; /* "wall clock, emulated link" */
     int32_t n_lanes;
@@ -59,7 +66,9 @@ struct weft_record_trace {
     int32_t n_events, n_lives;
     struct weft_record_event *events; /* in order, per lane without overlap */
     struct weft_record_live *lives;
-    int64_t step_ns;
+    int64_t step_ns, step; /* the shown step's time and number */
+    int32_t n_ranks;       /* of a prediction 0 */
+    struct weft_record_rank *ranks;
 };
 
 /* One combination of `weft best`. */

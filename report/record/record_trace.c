@@ -7,7 +7,7 @@
 
 #include "report/record/record.h"
 
-enum { MOST_LANES = 64 };
+enum { MOST_LANES = 64, MOST_RANKS = 4096 };
 
 /* The format counts microseconds, and a host's clock those since its start. The limit of 31 years
  * lets sums of nanoseconds fit. */
@@ -90,6 +90,54 @@ static void take_live(struct weft_source *record, const struct shown *shown,
     trace->lives[trace->n_lives++] = (struct weft_record_live){at_ns, (int64_t)bytes};
 }
 
+static int compare_ranks(const void *a, const void *b)
+{
+    const struct weft_record_rank *one = a, *other = b;
+    return (one->rank > other->rank) - (one->rank < other->rank);
+}
+
+/* Lists the first MOST_RANKS processes that are ranks: their names begin with "rank ". */
+static bool list_ranks(struct weft_source *record, const struct weft_json_value *events)
+{
+    struct weft_record_trace *trace = record->trace;
+    for (const struct weft_json_value *at = weft_json_first(events); at != NULL;
+         at = weft_json_next(at)) {
+        const char *name = "";
+        if (trace->n_ranks == MOST_RANKS) break;
+        weft_json_string(weft_json_member(weft_json_member(at, "args"), "name"), &name);
+        if (!has_word(at, "name", "process_name") || strncmp(name, "rank ", 5) != 0) continue;
+        int64_t *busy_ns = weft_pool_array(&record->pool, MOST_LANES, sizeof *busy_ns);
+        if (busy_ns == NULL) return false;
+        trace->ranks[trace->n_ranks++] =
+            (struct weft_record_rank){weft_record_integer(at, "pid"), busy_ns, 0};
+    }
+    qsort(trace->ranks, (size_t)trace->n_ranks, sizeof *trace->ranks, compare_ranks);
+    return true;
+}
+
+/* NULL: the process is no rank. */
+static struct weft_record_rank *find_rank(struct weft_record_trace *trace, int64_t process)
+{
+    if (process >= 0 && process < trace->n_ranks && trace->ranks[process].rank == process)
+        return &trace->ranks[process];
+    for (int32_t i = 0; i < trace->n_ranks; i++)
+        if (trace->ranks[i].rank == process) return &trace->ranks[i];
+    return NULL;
+}
+
+/* Adds a span of the shown step to its rank. */
+static void add_to_rank(struct weft_record_trace *trace, const struct weft_json_value *event)
+{
+    struct weft_record_rank *rank = find_rank(trace, weft_record_integer(event, "pid"));
+    const int64_t lane = weft_record_integer(event, "tid");
+    if (rank == NULL || lane < 0 || lane >= trace->n_lanes ||
+        has_word(event, "name", "wait for data") ||
+        weft_record_integer(weft_json_member(event, "args"), "step") != trace->step)
+        return;
+    const int64_t ns = read_us(event, "dur");
+    *(has_word(event, "name", "exposed") ? &rank->exposed_ns : &rank->busy_ns[lane]) += ns;
+}
+
 /* Processes are ranks, and after them the prediction. Each step has an event with its begin. */
 static struct shown find_shown(const struct weft_json_value *events)
 {
@@ -122,6 +170,10 @@ static void take_events(struct weft_source *record, const struct weft_json_value
         if (has_word(at, "ph", "X")) take_span(record, &shown, at);
         if (has_word(at, "ph", "C")) take_live(record, &shown, at);
     }
+    record->trace->step = shown.step;
+    for (const struct weft_json_value *at = weft_json_first(events); at != NULL;
+         at = weft_json_next(at))
+        if (has_word(at, "ph", "X")) add_to_rank(record->trace, at);
 }
 
 /* Names the forms that --trace writes and this reader does not read. */
@@ -158,15 +210,20 @@ enum weft_status weft_record_read_trace(const char *path, struct weft_source *re
         trace->lanes = weft_pool_array(&record->pool, MOST_LANES, sizeof *trace->lanes);
         trace->events = weft_pool_array(&record->pool, n, sizeof *trace->events);
         trace->lives = weft_pool_array(&record->pool, n, sizeof *trace->lives);
+        trace->ranks = weft_pool_array(&record->pool, n, sizeof *trace->ranks);
     }
-    if (trace == NULL || trace->lanes == NULL || trace->events == NULL || trace->lives == NULL) {
+    if (trace == NULL || trace->lanes == NULL || trace->events == NULL || trace->lives == NULL ||
+        trace->ranks == NULL) {
         status = weft_fail_memory(err, "a trace");
     } else {
         for (int32_t lane = 0; lane < MOST_LANES; lane++)
             trace->lanes[lane] = "";
         trace->source = weft_record_word(record, root, "source");
         record->trace = trace;
-        take_events(record, events);
+        if (list_ranks(record, events))
+            take_events(record, events);
+        else
+            status = weft_fail_memory(err, "a trace");
     }
     if (status == WEFT_OK && trace->n_events == 0) {
         record->trace = NULL;

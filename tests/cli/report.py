@@ -250,6 +250,49 @@ def contrast(a, b):
     return (high + 0.05) / (low + 0.05)
 
 
+def check_ranks(weft, rows, page):
+    """Times of each rank are sums of the trace, and the page names the rank that computes longest."""
+    events = [event for event in json.loads(read_page(weft, "done/trace.json"))["traceEvents"]
+              if event["ph"] == "X" and event["args"]["step"] == 6 and event["name"] != "wait for data"]
+    for row in rows:
+        own = [event for event in events if event["pid"] == row["rank"]]
+        waits = sum(event["dur"] for event in own if event["name"] == "exposed")
+        lanes = [sum(event["dur"] for event in own if event["tid"] == lane and event["name"] != "exposed") for lane in (0, 1)]
+        for told, summed in ((row["compute_ns"], lanes[0]), (row["exposed_ns"], waits), (row["lane_1_ns"], lanes[1])):
+            assert abs(told - 1000 * summed) <= len(own), row
+    assert [row["rank"] for row in rows] == [0, 1]
+    slowest = max(rows, key=lambda row: row["compute_ns"])
+    if len({row["compute_ns"] for row in rows}) == 1:
+        assert "In step 6 all ranks compute for" in page
+    else:
+        assert f"In step 6 rank {slowest['rank']} computes longest" in page
+
+
+@case
+def the_rank_that_computes_longest_is_named(weft):
+    train(weft, "done")
+    trace = json.loads(read_page(weft, "done/trace.json"))
+    for event in trace["traceEvents"]:
+        if event["pid"] == 1 and event["name"].startswith("backward"):
+            event["dur"] *= 2
+    weft.write("done/trace.json", trace)
+    data = json.loads(report(weft, "done", "-o", "page.html", "--json"))
+    check_ranks(weft, data["ranks"]["ranks"], read_page(weft, "page.html"))
+    assert "rank 1 computes longest" in read_page(weft, "page.html")
+
+
+@case
+def a_page_may_be_in_the_folder_of_its_new_run(weft):
+    config = weft.write("run.json", tiny(train__steps=2, plan__work_limit="20M"))
+    train_it = ("train", config, "--clock", "virtual", "-q", "--run", "new")
+    weft.expect(64, *train_it, "--report", "new/plan.json", says="such as new/report.html")
+    weft.expect(64, *train_it, "--report", config, says="this is the input")
+    weft.expect(73, *train_it, "--report", "old/page.html", says="in the run's own (--run)")
+    assert not os.path.exists(weft.path("new"))
+    assert "report    ./new//page.html" in weft.expect(0, *train_it, "--report", "./new//page.html")
+    assert "page.html" in os.listdir(weft.path("new"))
+
+
 @case
 def every_drawn_point_of_a_run_is_its_data(weft):
     train(weft, "done", train__validation={"share": 0.2, "every": 2})
@@ -264,6 +307,7 @@ def every_drawn_point_of_a_run_is_its_data(weft):
     kinds = {row["kind"]: row for row in data["errors"]["kinds"]}
     assert kinds["forward"]["predicted_ns"] == kinds["forward"]["measured_ns"], "a virtual clock has no error"
     tables = dict(re.findall(r"# training (\w+)\n(.*?)(?=\n# |\Z)", read_page(weft, "page.csv"), re.S))
+    check_ranks(weft, data["ranks"]["ranks"], page)
     rows = list(csv.DictReader(io.StringIO(tables["loss"])))
     assert [float(row["y"]) for row in rows] == [row["y"] for row in data["training"]["loss"]]
     weft.expect(0, "report", "done", "-o", "again.html")

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layers/recipe/derive.h"
 
+#include <string.h>
+
 enum weft_status weft_walk_derive_initial(const struct weft_layer *layer,
                                           const struct weft_batch *batch, enum weft_recompute level,
                                           double residual_std, struct weft_walk *out,
@@ -24,4 +26,18 @@ enum weft_status weft_walk_derive(const struct weft_layer *layer, const struct w
                                   struct weft_error *err)
 {
     return weft_walk_derive_initial(layer, batch, level, 0, out, err);
+}
+
+const struct weft_value *weft_walk_find(const struct weft_walk *walk, const char *name,
+                                        const char *suffix)
+{
+    for (int32_t i = 0; i < walk->n_values; i++) {
+        const struct weft_value *value = &walk->values[i];
+        const bool is_output = suffix == NULL && value->suffix == NULL;
+        if (strcmp(value->name, name) == 0 &&
+            (is_output ||
+             (suffix != NULL && value->suffix != NULL && strcmp(value->suffix, suffix) == 0)))
+            return &walk->values[value->place];
+    }
+    return NULL;
 }

@@ -34,15 +34,7 @@ static int64_t bytes_if(const struct named *named, int64_t bytes)
 static const struct weft_value *find_named(const struct named *named, const char *name,
                                            const char *suffix)
 {
-    for (int32_t i = 0; named->fits && i < named->walk->n_values; i++) {
-        const struct weft_value *value = &named->walk->values[i];
-        const bool is_output = suffix == NULL && value->suffix == NULL;
-        if (strcmp(value->name, name) == 0 &&
-            (is_output ||
-             (suffix != NULL && value->suffix != NULL && strcmp(value->suffix, suffix) == 0)))
-            return &named->walk->values[value->place];
-    }
-    return NULL;
+    return named->fits ? weft_walk_find(named->walk, name, suffix) : NULL;
 }
 
 static int64_t saved_at(const struct named *named, const char *name, const char *suffix)

@@ -6,8 +6,9 @@
  * need no check.
  *
  * Shapes are row-major: B = samples, S = seq_len, T = B*S rows, h = hidden, f = ffn, H = heads, d =
- * h / H. Elements have the compute dtype, except those marked f32. No forward needs a temporary
- * buffer. Types without a layout (embedding, relu, gelu) need no buffer. */
+ * h / H. Elements have the compute dtype, except those marked f32. Types without a layout
+ * (embedding, relu, gelu) need no buffer. A frozen layer has the parts that no backward reads in
+ * forward's temporary buffer. */
 #ifndef WEFT_LAYERS_RECIPE_LAYOUT_H
 #define WEFT_LAYERS_RECIPE_LAYOUT_H
 

@@ -12,19 +12,20 @@ static void need_value(struct weft_walk *walk, const struct weft_walk_step *step
         walk->values[step->statistics[i]].is_needed = true;
 }
 
-/* Finds the values that backward reads. A frozen product reads no input; its layer still saves the
- * same values, except the layer's own input. */
+/* Values that backward of the step reads. A frozen product has no gradient of its weight, for which
+ * others read the input. */
+static unsigned reads_of(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    const unsigned reads = step->op->reads(walk, step);
+    const bool frozen = walk->layer->frozen && step->op->has_weight;
+    return frozen ? reads & ~(unsigned)WEFT_STEP_IN0 : reads;
+}
+
 static void find_needed(struct weft_walk *walk)
 {
-    for (int32_t i = 0; i < walk->n_steps; i++) {
-        const struct weft_walk_step *step = &walk->steps[i];
-        const unsigned reads = step->op->reads(walk, step);
-        need_value(walk, step, reads);
-        const bool frozen = walk->layer->frozen && step->op->has_weight;
-        for (int32_t k = 0; k < step->n_in; k++)
-            if ((reads & (unsigned)WEFT_STEP_IN0 << k) != 0 && step->in[k].value == 0 && !frozen)
-                walk->reads_input = true;
-    }
+    for (int32_t i = 0; i < walk->n_steps; i++)
+        need_value(walk, &walk->steps[i], reads_of(walk, &walk->steps[i]));
+    walk->reads_input = walk->values[0].is_needed;
     walk->reads_output = walk->output != WEFT_WALK_NONE && walk->values[walk->output].is_needed;
 }
 

@@ -358,17 +358,23 @@ static enum weft_status find_scratch(const struct call_argument *a, bool backwar
     return WEFT_OK;
 }
 
+/* A call that is not prepared gets a walk of its own. */
 static enum weft_status run_kind(const struct call_argument *a, struct CUstream_st *on,
                                  bool backward, struct weft_error *err)
 {
-    WEFT_TRY(refuse_call(a->cuda, &a->call, err));
-    const struct cuda_kind *kind = find_kind(a->call.layer);
+    struct weft_walk own;
+    struct weft_nn_call call = a->call;
+    WEFT_TRY(refuse_call(a->cuda, &call, err));
+    const struct cuda_kind *kind = find_kind(call.layer);
+    if (call.prepared == NULL && call.layer->kind->recipe != NULL) {
+        WEFT_TRY(weft_walk_derive(call.layer, &call.batch, call.recompute, &own, err));
+        call.prepared = &own;
+    }
     char *scratch = NULL;
     WEFT_TRY(find_scratch(a, backward, &scratch, err));
-    const struct weft_cuda_call c = {a->cuda, on, &a->call, scratch,
-                                     place_of_finding(a->cuda, &a->call)};
+    const struct weft_cuda_call c = {a->cuda, on, &call, scratch, place_of_finding(a->cuda, &call)};
     return weft_nn_cuda_status(a->cuda, (backward ? kind->backward : kind->forward)(&c),
-                               a->call.layer->name, err);
+                               call.layer->name, err);
 }
 
 static enum weft_status issue_forward(struct weft_stream *stream, struct CUstream_st *on,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "layers/recipe/layout.h"
+#include "layers/recipe/walk.h"
 #include "layers/shared/block.h"
 #include "runtime/nn/cuda/attention_choices.h"
 #include "runtime/nn/cuda/kinds.h"
@@ -108,35 +109,49 @@ static struct weft_cuda_linear linear_of(const struct weft_nn_call *call, int we
                                      .weight = call->tensors[weight]};
 }
 
-/* Dropped bytes follow the other parts of the call's temporary buffer; forward has no others. */
+void *weft_cuda_value(const struct weft_nn_call *call, bool backward, const char *name,
+                      const char *suffix)
+{
+    const struct weft_walk *walk = call->prepared;
+    const struct weft_value *value = weft_walk_find(walk, name, suffix);
+    const int64_t other_bytes = backward ? walk->backward_bytes : walk->forward_bytes;
+    if (value == NULL) return NULL;
+    switch (value->home) {
+    case WEFT_VALUE_INPUT:
+        return (void *)(uintptr_t)call->input;
+    case WEFT_VALUE_OUTPUT:
+        return call->output;
+    case WEFT_VALUE_KEPT:
+        return weft_cuda_part(call->saved, value->offset);
+    case WEFT_VALUE_DROPPED:
+        return weft_cuda_part(call->temporary, weft_dropped_offset(other_bytes) + value->offset);
+    case WEFT_VALUE_TEMPORARY:
+        return backward ? NULL : weft_cuda_part(call->temporary, value->offset);
+    }
+    return NULL;
+}
+
 static struct block block_of(const struct weft_nn_call *call, bool backward)
 {
-    const struct weft_transformer_block_layout at =
-        call->prepared != NULL
-            ? weft_layout_transformer_block_of(call->prepared)
-            : weft_layout_transformer_block(call->layer, &call->batch, call->recompute);
+    const struct weft_transformer_block_layout at = WEFT_CUDA_LAYOUT(transformer_block, call);
     const int64_t h = call->layer->hidden, f = weft_block_key(call->layer, WEFT_BLOCK_FFN);
-    const void *temporary = call->temporary, *dropped = NULL;
-    if (call->recompute != WEFT_RECOMPUTE_NONE)
-        dropped = weft_cuda_part(temporary, weft_dropped_offset(backward ? at.backward.bytes : 0));
-    const void *products = call->recompute == WEFT_RECOMPUTE_WHOLE ? dropped : call->saved;
-    const void *others = call->recompute == WEFT_RECOMPUTE_NONE ? call->saved : dropped;
+    const void *temporary = call->temporary;
     struct block block = {.rows = weft_cuda_rows(call),
                           .hidden = h,
                           .ffn = f,
                           .dtype = call->batch.compute,
-                          .ln1_mean = weft_cuda_part(others, at.saved.ln1_mean),
-                          .ln1_rstd = weft_cuda_part(others, at.saved.ln1_rstd),
-                          .ln1_out = weft_cuda_part(others, at.saved.ln1_out),
-                          .qkv = weft_cuda_part(products, at.saved.qkv),
-                          .kept = weft_cuda_part(others, at.saved.probabilities),
-                          .attended = weft_cuda_part(others, at.saved.attention),
-                          .residual = weft_cuda_part(products, at.saved.residual),
-                          .ln2_mean = weft_cuda_part(others, at.saved.ln2_mean),
-                          .ln2_rstd = weft_cuda_part(others, at.saved.ln2_rstd),
-                          .ln2_out = weft_cuda_part(others, at.saved.ln2_out),
-                          .fc = weft_cuda_part(products, at.saved.fc),
-                          .gelu = weft_cuda_part(products, at.saved.gelu),
+                          .ln1_mean = weft_cuda_value(call, backward, "ln1", "mean"),
+                          .ln1_rstd = weft_cuda_value(call, backward, "ln1", "rstd"),
+                          .ln1_out = weft_cuda_value(call, backward, "ln1", NULL),
+                          .qkv = weft_cuda_value(call, backward, "qkv", NULL),
+                          .kept = weft_cuda_value(call, backward, "attention", "probabilities"),
+                          .attended = weft_cuda_value(call, backward, "attention", NULL),
+                          .residual = weft_cuda_value(call, backward, "residual", NULL),
+                          .ln2_mean = weft_cuda_value(call, backward, "ln2", "mean"),
+                          .ln2_rstd = weft_cuda_value(call, backward, "ln2", "rstd"),
+                          .ln2_out = weft_cuda_value(call, backward, "ln2", NULL),
+                          .fc = weft_cuda_value(call, backward, "fc", NULL),
+                          .gelu = weft_cuda_value(call, backward, "gelu", NULL),
                           .d_fc = weft_cuda_part(temporary, at.backward.d_fc),
                           .d_qkv = weft_cuda_part(temporary, at.backward.d_qkv),
                           .d_ln2 = weft_cuda_part(temporary, at.backward.d_ln2),

@@ -130,7 +130,7 @@ int weft_cuda_classifier_forward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
     const struct weft_classifier_layout layout = WEFT_CUDA_LAYOUT(classifier, call);
-    void *pooled = weft_cuda_part(call->saved, layout.saved.pooled);
+    void *pooled = weft_cuda_value(call, false, "pooled", NULL);
     const struct weft_cuda_linear linear = classifier_of_call(call, layout.gap, pooled);
     const int code = weft_cuda_pool(linear.dtype, call->batch.samples, call->batch.seq_len,
                                     linear.inputs, call->input, pooled, c->on);
@@ -143,7 +143,7 @@ int weft_cuda_classifier_backward(const struct weft_cuda_call *c)
     const struct weft_nn_call *call = c->call;
     const struct weft_classifier_layout layout = WEFT_CUDA_LAYOUT(classifier, call);
     const struct weft_cuda_linear linear =
-        classifier_of_call(call, layout.gap, weft_cuda_part(call->saved, layout.saved.pooled));
+        classifier_of_call(call, layout.gap, weft_cuda_value(call, true, "pooled", NULL));
     void *d_pooled = call->input_gradient != NULL
                          ? weft_cuda_part(call->temporary, layout.backward.d_pooled)
                          : NULL;

@@ -39,10 +39,13 @@ static inline void *weft_cuda_part(const void *buffer, int64_t offset_bytes)
     return (char *)(uintptr_t)buffer + offset_bytes;
 }
 
-/* The layout of a call's layer: of its prepared walk, if there is one. */
-#define WEFT_CUDA_LAYOUT(kind, call)                                                               \
-    ((call)->prepared != NULL ? weft_layout_##kind##_of((call)->prepared)                          \
-                              : weft_layout_##kind((call)->layer, &(call)->batch))
+/* The layout of a call's layer. Calls of layers with a recipe have a walk. */
+#define WEFT_CUDA_LAYOUT(kind, call) weft_layout_##kind##_of((call)->prepared)
+
+/* The memory of a value of the call's walk, by name and suffix (weft_walk_find). NULL for a value
+ * of forward's temporaries in backward, which reads none of them. block.c has it. */
+void *weft_cuda_value(const struct weft_nn_call *call, bool backward, const char *name,
+                      const char *suffix);
 
 static inline int64_t weft_cuda_rows(const struct weft_nn_call *call)
 {

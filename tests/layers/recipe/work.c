@@ -12,7 +12,7 @@
 
 /* Figures by hand. */
 struct figures {
-    int64_t saved, backward, forward_scratch, backward_scratch;
+    int64_t saved, forward, backward, forward_scratch, backward_scratch;
     bool reads_input, reads_output;
     double forward_flops, backward_flops, weights, gradients;
     struct weft_layer_split splits[WEFT_RECOMPUTE_COUNT];
@@ -59,12 +59,15 @@ static void figures_of_block(const struct weft_layer *layer, const struct weft_b
     const bool cores = e == 2 && s > 1 && size <= 128 && size % 8 == 0 && !batch->plain;
     const int64_t head_rows = heads * t, saved = batch->on_gpu && cores ? 4 : s * e;
     const int64_t norm = 2 * round_up(t * 4) + row, attention = round_up(head_rows * saved) + row;
-    const int64_t gelu = batch->on_gpu ? fc : 0;
+    const int64_t gelu = batch->on_gpu && !layer->frozen ? fc : 0;
     const int64_t products = qkv + row + fc + gelu, others = 2 * norm + attention + fc - gelu;
     /* Live together: fc and one row of gradients; or qkv and two. */
     out->backward = larger_size(fc + row, qkv + 2 * row) + round_up(s * s * e) +
                     round_up(4 * larger_size(3 * h, f));
-    out->saved = products + others;
+    /* No backward of a frozen product reads the output of a norm or GELU. */
+    const int64_t unread = layer->frozen ? 2 * row + fc : 0;
+    out->saved = products + others - unread;
+    out->forward = layer->frozen ? row + fc : 0;
     out->backward_scratch =
         larger_size(head_rows * (cores ? 4 : s * e),
                     larger_size(2 * stripe_bytes(t, h), stripe_bytes(t, larger_size(3 * h, f))));
@@ -89,7 +92,8 @@ static void figures_of_classes(const struct weft_layer *layer, const struct weft
     const int64_t t = batch->samples * batch->seq_len, rows = pools ? batch->samples : t;
     const int64_t pooled = pools ? round_up(rows * h * e) : 0;
     const double mean = pools ? (double)t * (double)h : 0;
-    out->saved = pooled + logit_bytes(rows, n, e);
+    out->saved = (layer->frozen ? 0 : pooled) + logit_bytes(rows, n, e);
+    out->forward = layer->frozen ? pooled : 0;
     out->backward = pooled + (layer->bias ? round_up(4 * n) : 0);
     out->forward_scratch = 8 * rows;
     out->backward_scratch = 64 + (layer->bias ? stripe_bytes(rows, n) : 0);
@@ -124,6 +128,7 @@ static struct figures figures_of(const struct weft_layer *layer, const struct we
                  (long long)layer->outputs);
     } else if (strcmp(type, "layer_norm") == 0) {
         out = (struct figures){2 * round_up(4 * t),
+                               0,
                                round_up(8 * h),
                                0,
                                2 * stripe_bytes(t, h),
@@ -196,7 +201,7 @@ static void check_figures(const struct weft_layer *layer, const struct weft_batc
     cr_assert_eq(weft_recipe_needs(&subject, &work, &err), WEFT_OK, "%s", err.text);
     cr_assert_not(subject.sizes.overflowed);
     cr_assert_eq(work.saved_bytes, hand.saved);
-    cr_assert_eq(work.forward_temporary_bytes, 0);
+    cr_assert_eq(work.forward_temporary_bytes, hand.forward);
     cr_assert_eq(work.backward_temporary_bytes, hand.backward, "%s: %lld, by hand %lld",
                  layer->kind->type, (long long)work.backward_temporary_bytes,
                  (long long)hand.backward);

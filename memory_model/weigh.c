@@ -446,12 +446,12 @@ static int32_t weigh_shard(struct weft_weigher *w, int32_t u,
 {
     const int32_t *uses = w->period->uses[u], end = w->period->n_slots - 1;
     const int32_t update = w->period->update[u];
-    const int64_t slice = weft_weigh_owned_elements(w, u, strategy->policy);
+    const int64_t slice = weft_weigh_owned_elements(w, u, strategy->way.policy);
     const enum weft_dtype compute = w->options->batch.compute;
     const int64_t bytes = weft_weigh_elements_bytes(w, slice, compute);
     const enum weft_category category = WEFT_CATEGORY_SHARDED_PARAMETERS;
     int32_t n = 0;
-    if (strategy->parameters == WEFT_HOME_DEVICE) {
+    if (strategy->way.parameters == WEFT_HOME_DEVICE) {
         weft_weigh_hold(w, holds, &n, category, 0, end, bytes);
         return n;
     }
@@ -459,7 +459,7 @@ static int32_t weigh_shard(struct weft_weigher *w, int32_t u,
     holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
     weft_weigh_hold(w, holds, &n, category, update, update, bytes);
     for (int32_t i = 0; i < w->period->n_uses[u];
-         i = weft_weigh_policy_end(w, u, strategy->policy, i))
+         i = weft_weigh_policy_end(w, u, strategy->way.policy, i))
         weft_weigh_hold(w, holds, &n, category, uses[i], uses[i], bytes);
     return n;
 }
@@ -469,7 +469,7 @@ static int32_t weigh_parameters(struct weft_weigher *w, int32_t u,
                                 const struct weft_weighed_strategy *strategy,
                                 struct weft_hold *holds)
 {
-    const enum weft_policy policy = strategy->policy;
+    const enum weft_policy policy = strategy->way.policy;
     const struct weft_unit *unit = &w->shards->units[u];
     const int32_t *uses = w->period->uses[u];
     int32_t n = 0, n_uses = w->period->n_uses[u], end = w->period->n_slots - 1;
@@ -537,18 +537,18 @@ static int32_t weigh_state(struct weft_weigher *w, int32_t u,
                            const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
     int32_t n = 0, end = w->period->n_slots - 1, update = w->period->update[u];
-    const enum weft_home home = weft_keep_home(strategy->keep);
+    const enum weft_home home = weft_keep_home(strategy->way.keep);
     bool away = home != WEFT_HOME_DEVICE;
-    if (strategy->keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
+    if (strategy->way.keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
     int64_t bytes =
-        weft_weigh_elements_bytes(w, trained_elements(w, u, strategy->policy), WEFT_F32);
+        weft_weigh_elements_bytes(w, trained_elements(w, u, strategy->way.policy), WEFT_F32);
     const int32_t outer = w->options->outer ? WEFT_OUTER_STATES : 0;
     for (int32_t i = 0; i < weft_weigh_count_states(w->options) + outer; i++)
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,
                         away ? update : end, bytes);
     if (!away) return n;
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
-                    weft_weigh_state_bytes(w, u, strategy->policy,
+                    weft_weigh_state_bytes(w, u, strategy->way.policy,
                                            home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES
                                                                   : WEFT_HOST_PAGE_BYTES));
     holds[n - 1].tier = weft_weigh_tier(w->options, home);
@@ -562,8 +562,8 @@ static int32_t weigh_gradients(struct weft_weigher *w, int32_t u,
 {
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
-    const bool all = weft_policy_is_whole(strategy->policy);
-    const int64_t owned = weft_weigh_owned_elements(w, u, strategy->policy);
+    const bool all = weft_policy_is_whole(strategy->way.policy);
+    const int64_t owned = weft_weigh_owned_elements(w, u, strategy->way.policy);
     int32_t n = 0;
     /* Gradients of a round are added up in one buffer. */
     int32_t reductions = weft_period_reductions(&period->rule),
@@ -578,7 +578,7 @@ static int32_t weigh_gradients(struct weft_weigher *w, int32_t u,
                         all || period->rule.delayed ? period->update[u] : last, gradient_bytes);
     }
     const int32_t first_reduced = weft_period_round_end(&period->rule, 0);
-    const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
+    const bool there = strategy->way.keep == WEFT_KEEP_HOST_UPDATE;
     /* The copy down holds it after the last reduction. */
     const int32_t end =
         there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
@@ -611,7 +611,7 @@ uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t 
 {
     uint64_t strategies = 0;
     for (int32_t k = 0; k < unit->n_strategies; k++)
-        strategies |= (uint64_t)(policies >> unit->strategies[k].policy & 1u) << k;
+        strategies |= (uint64_t)(policies >> unit->strategies[k].way.policy & 1u) << k;
     return strategies;
 }
 
@@ -619,7 +619,7 @@ uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps
 {
     uint64_t strategies = 0;
     for (int32_t k = 0; k < unit->n_strategies; k++)
-        strategies |= (uint64_t)(keeps >> unit->strategies[k].keep & 1u) << k;
+        strategies |= (uint64_t)(keeps >> unit->strategies[k].way.keep & 1u) << k;
     return strategies;
 }
 
@@ -627,7 +627,7 @@ uint64_t weft_weighed_parameters(const struct weft_weighed_unit *unit, enum weft
 {
     uint64_t strategies = 0;
     for (int32_t k = 0; k < unit->n_strategies; k++)
-        strategies |= (uint64_t)(unit->strategies[k].parameters == home) << k;
+        strategies |= (uint64_t)(unit->strategies[k].way.parameters == home) << k;
     return strategies;
 }
 
@@ -653,15 +653,14 @@ static bool may_fetch(const struct weft_weigher *w, int32_t u)
 
 /* The rules that join the ways of a unit. Units of hsdp and central are on the device. An update on
  * the host has its parameters there already, and copies them up once. */
-static bool allows_together(const struct weft_weigher *w, int32_t u,
-                            const struct weft_weighed_strategy *of)
+static bool allows_together(const struct weft_weigher *w, int32_t u, struct weft_way of)
 {
-    if (of->policy == WEFT_POLICY_HSDP || weft_policy_is_central(of->policy))
-        return of->parameters == WEFT_HOME_DEVICE && of->keep == WEFT_KEEP_DEVICE;
-    if (of->parameters == WEFT_HOME_DEVICE)
-        return of->policy != WEFT_POLICY_DP || of->keep != WEFT_KEEP_HOST_UPDATE;
-    return (of->policy == WEFT_POLICY_SDP || of->policy == WEFT_POLICY_FSDP) &&
-           of->keep != WEFT_KEEP_HOST_UPDATE && may_fetch(w, u);
+    if (of.policy == WEFT_POLICY_HSDP || weft_policy_is_central(of.policy))
+        return of.parameters == WEFT_HOME_DEVICE && of.keep == WEFT_KEEP_DEVICE;
+    if (of.parameters == WEFT_HOME_DEVICE)
+        return of.policy != WEFT_POLICY_DP || of.keep != WEFT_KEEP_HOST_UPDATE;
+    return (of.policy == WEFT_POLICY_SDP || of.policy == WEFT_POLICY_FSDP) &&
+           of.keep != WEFT_KEEP_HOST_UPDATE && may_fetch(w, u);
 }
 
 static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct weft_error *err)
@@ -674,20 +673,16 @@ static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct wef
     size_t most = 2 * (size_t)w->period->n_uses[u] +
                   (flat ? WEFT_FLAT_HOLDS : 1) * (size_t)w->period->rule.n_micro + MOST_OTHERS;
     uint32_t policies = sensible_policies(w, u), keeps = sensible_keeps(w, u);
-    for (int i = 0; i < WEFT_UNIT_CHOICES; i++) {
-        const struct weft_weighed_strategy choice = {
-            .policy = (enum weft_policy)(i % WEFT_POLICY_COUNT),
-            .keep = (enum weft_keep)(i / WEFT_POLICY_COUNT % WEFT_KEEP_COUNT),
-            .parameters = (enum weft_home)(i / (WEFT_POLICY_COUNT * WEFT_KEEP_COUNT)),
-        };
-        if (!(keeps >> choice.keep & 1u) || !(policies >> choice.policy & 1u) ||
-            !allows_together(w, u, &choice))
+    for (int i = 0; i < WEFT_WAYS; i++) {
+        const struct weft_way way = weft_way_at(i);
+        if (!(keeps >> way.keep & 1u) || !(policies >> way.policy & 1u) ||
+            !allows_together(w, u, way))
             continue;
         struct weft_weighed_strategy *to = &unit->strategies[unit->n_strategies++];
-        *to = choice;
+        to->way = way;
         to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
         if (to->holds == NULL) return weft_fail_memory(err, "weights");
-        to->n_holds = flat ? weft_weigh_flat_parameters(w, u, to->policy, to->holds)
+        to->n_holds = flat ? weft_weigh_flat_parameters(w, u, to->way.policy, to->holds)
                            : weigh_parameters(w, u, to, to->holds);
         if (w->shards->units[u].trainable)
             to->n_holds += weigh_training(w, u, to, to->holds + to->n_holds);

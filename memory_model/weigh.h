@@ -20,7 +20,7 @@
 #include "memory_model/item.h"
 #include "memory_model/period.h"
 #include "memory_model/ring.h"
-#include "shard/shard.h"
+#include "shard/way.h"
 #include "spec/layer.h"
 #include "spec/profile/profile.h"
 #include "spec/target.h"
@@ -39,16 +39,6 @@ enum { WEFT_ARENA_ALIGN_BYTES = 256 };
 /* Allocation unit of the host's tier: each buffer of a unit's state and of saved activations is
  * rounded up to it. */
 enum { WEFT_HOST_PAGE_BYTES = 4096 };
-
-/* Choices of a unit: policy, way to keep state, location of parameters. The first varies fastest.
- */
-enum { WEFT_UNIT_CHOICES = WEFT_POLICY_COUNT * WEFT_KEEP_COUNT * 2 };
-static inline int32_t weft_unit_choice_number(enum weft_policy policy, enum weft_keep keep,
-                                              enum weft_home parameters)
-{
-    return ((int32_t)parameters * WEFT_KEEP_COUNT + (int32_t)keep) * WEFT_POLICY_COUNT +
-           (int32_t)policy;
-}
 
 /* The useful policies of a unit, in their order, each with every way to keep its state, the device
  * first.
@@ -69,12 +59,10 @@ static inline int32_t weft_unit_choice_number(enum weft_policy policy, enum weft
 struct weft_weighed_unit {
     int32_t n_strategies;
     struct weft_weighed_strategy {
-        enum weft_policy policy;
-        enum weft_keep keep;       /* of its state */
-        enum weft_home parameters; /* location of its shard: the device or the host */
+        struct weft_way way;
         int32_t n_holds;
         struct weft_hold *holds;
-    } strategies[WEFT_UNIT_CHOICES];
+    } strategies[WEFT_WAYS];
 };
 
 /* A layer with saved activations, by their location and recomputation. The last layer is none,

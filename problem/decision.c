@@ -3,39 +3,6 @@
 
 #include "problem/decision.h"
 
-bool weft_strategy_policy(const char *name, enum weft_policy *out)
-{
-    size_t length = strcspn(name, "+");
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        const char *policy = weft_policy_name((enum weft_policy)p);
-        if (strlen(policy) != length || strncmp(policy, name, length) != 0) continue;
-        *out = (enum weft_policy)p;
-        return name[length] == '\0' || name[length + 1] != '\0';
-    }
-    return false;
-}
-
-/* Length of a strategy's name up to the suffix of parameters on the host. */
-static size_t length_before(const char *name)
-{
-    const size_t length = strlen(name), suffix = strlen(WEFT_PARAMETERS_SUFFIX);
-    const bool ends =
-        length > suffix && strcmp(name + length - suffix, WEFT_PARAMETERS_SUFFIX) == 0;
-    return ends ? length - suffix : length;
-}
-
-enum weft_keep weft_strategy_keep(const char *name)
-{
-    const size_t policy = strcspn(name, "+"), length = length_before(name);
-    for (int keep = WEFT_KEEP_DEVICE + 1; keep < WEFT_KEEP_COUNT; keep++) {
-        const size_t own = strlen(weft_keep_names[keep]);
-        if (policy + 1 + own == length &&
-            strncmp(name + policy + 1, weft_keep_names[keep], own) == 0)
-            return (enum weft_keep)keep;
-    }
-    return WEFT_KEEP_DEVICE;
-}
-
 int64_t weft_strategy_held(const struct weft_problem_strategy *strategy, int32_t tier, int32_t slot)
 {
     int64_t bytes = 0;
@@ -46,11 +13,6 @@ int64_t weft_strategy_held(const struct weft_problem_strategy *strategy, int32_t
         if (hold->tier == tier && within) bytes += hold->bytes;
     }
     return bytes;
-}
-
-enum weft_home weft_strategy_parameters(const char *name)
-{
-    return name[length_before(name)] == '\0' ? WEFT_HOME_DEVICE : WEFT_HOME_HOST;
 }
 
 int32_t weft_decision_of_kind(const struct weft_problem_decision *decision, int32_t kind)

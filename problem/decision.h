@@ -17,9 +17,6 @@ enum { WEFT_MOST_STRATEGIES = 64 }; /* of one decision */
 /* Prefix of a layer's decision, so that no unit has the same name. */
 #define WEFT_SAVED_PREFIX "saved:"
 
-/* End of the name of a strategy with parameters on the host: "fsdp+host-parameters". */
-#define WEFT_PARAMETERS_SUFFIX "+host-parameters"
-
 /* Compute time that a strategy adds to a slot, on top of the time under every strategy. */
 struct weft_slot_time {
     int32_t slot;
@@ -44,10 +41,22 @@ struct weft_problem_strategy {
     int64_t average_ns, average_bytes;
 };
 
-/* The way in which a unit's strategy keeps state. */
-static inline enum weft_keep weft_strategy_keeps(const struct weft_problem_strategy *strategy)
+/* The way of a unit's strategy. */
+static inline struct weft_way weft_strategy_way(const struct weft_problem_strategy *strategy)
 {
-    return strategy->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->home;
+    const enum weft_keep keep =
+        strategy->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->home;
+    return (struct weft_way){strategy->policy, keep, strategy->parameters};
+}
+
+/* Fills the strategy of a unit with policy, locations and the place of the update. */
+static inline void weft_strategy_take_way(struct weft_problem_strategy *strategy,
+                                          struct weft_way way)
+{
+    strategy->policy = way.policy;
+    strategy->home = weft_keep_home(way.keep);
+    strategy->updates_there = way.keep == WEFT_KEEP_HOST_UPDATE;
+    strategy->parameters = way.parameters;
 }
 
 struct weft_problem_decision {
@@ -83,14 +92,6 @@ int32_t weft_decision_deepest(const struct weft_problem_decision *decision);
 
 /* The decision's strategies with one of the policies (bit p). */
 uint64_t weft_decision_policies(const struct weft_problem_decision *decision, uint32_t policies);
-
-/* Reads the policy from a unit's strategy name: a policy, or a policy with "+" and a suffix. False
- * for any other name. */
-bool weft_strategy_policy(const char *name, enum weft_policy *out);
-/* Reads the way to keep state from a unit's strategy name: a suffix after "+"; without one, on the
- * device. Its shard is on the host if the name ends in WEFT_PARAMETERS_SUFFIX. */
-enum weft_keep weft_strategy_keep(const char *name);
-enum weft_home weft_strategy_parameters(const char *name);
 
 /* Compute time that a strategy adds to a slot. */
 static inline int64_t weft_strategy_ns(const struct weft_problem_strategy *strategy, int32_t slot)

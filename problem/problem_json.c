@@ -376,10 +376,10 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
     problem->kinds = room;
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         const char *name = "";
-        enum weft_policy policy;
+        struct weft_way way;
         struct weft_layer_choice choice;
         if (!weft_json_string(it, &name) ||
-            (!weft_strategy_policy(name, &policy) && !weft_layer_choice_read(name, &choice)))
+            (!weft_way_read(name, &way) && !weft_layer_choice_read(name, &choice)))
             return fail_unknown(reader, "kind of strategy", name);
         problem->kinds[i] = weft_pool_format(&problem->pool, "%s", name);
         if (problem->kinds[i] == NULL) return weft_fail_memory(reader->err, "a problem");
@@ -398,11 +398,10 @@ static bool read_strategy_name(const char *name, bool of_layer, struct weft_prob
         to->recompute = choice.recompute;
         return true;
     }
-    const enum weft_keep keep = weft_strategy_keep(name);
-    to->home = weft_keep_home(keep);
-    to->updates_there = keep == WEFT_KEEP_HOST_UPDATE;
-    to->parameters = weft_strategy_parameters(name);
-    return weft_strategy_policy(name, &to->policy);
+    struct weft_way way;
+    if (!weft_way_read(name, &way)) return false;
+    weft_strategy_take_way(to, way);
+    return true;
 }
 
 /* Reads times and holds of the strategy at reader->place; its name is that of a kind. */

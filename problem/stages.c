@@ -20,7 +20,7 @@ struct builder {
     const struct weft_stages *stages;
     struct weft_problem *problem;
     uint32_t allowed;                        /* allowed policies: bit p */
-    int32_t kinds[WEFT_UNIT_CHOICES];        /* index of the problem's kind, for units */
+    int32_t kinds[WEFT_WAYS];                /* index of the problem's kind, for units */
     int32_t saved_kinds[WEFT_LAYER_CHOICES]; /* index of the problem's kind, for layers */
     struct weft_weigh_options weigh;
     struct weft_error *err;
@@ -193,21 +193,6 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
     return WEFT_OK;
 }
 
-/* "fsdp", "fsdp+disk", "fsdp+disk+host-parameters" */
-static const char *kind_name(struct weft_problem *problem, const struct weft_weighed_strategy *of)
-{
-    const char *name = weft_policy_name(of->policy);
-    const char *suffix = of->parameters == WEFT_HOME_HOST ? WEFT_PARAMETERS_SUFFIX : "";
-    if (of->keep != WEFT_KEEP_DEVICE)
-        return weft_pool_format(&problem->pool, "%s+%s%s", name, weft_keep_names[of->keep], suffix);
-    return *suffix == '\0' ? name : weft_pool_format(&problem->pool, "%s%s", name, suffix);
-}
-
-static int32_t number_of(const struct weft_weighed_strategy *of)
-{
-    return weft_unit_choice_number(of->policy, of->keep, of->parameters);
-}
-
 /* Whether any layer has the alternative. */
 static bool has_choice(const struct weft_weights *weights, struct weft_layer_choice choice)
 {
@@ -224,24 +209,22 @@ static bool has_choice(const struct weft_weights *weights, struct weft_layer_cho
 static enum weft_status fill_kinds(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
-    const struct weft_weighed_strategy *found[WEFT_UNIT_CHOICES] = {NULL};
-    problem->kinds = weft_pool_array(&problem->pool, WEFT_UNIT_CHOICES + WEFT_LAYER_CHOICES,
-                                     sizeof *problem->kinds);
+    bool found[WEFT_WAYS] = {false};
+    problem->kinds =
+        weft_pool_array(&problem->pool, WEFT_WAYS + WEFT_LAYER_CHOICES, sizeof *problem->kinds);
     if (problem->kinds == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t u = 0; u < b->stages->weights->n_units; u++) {
         uint32_t own = 0;
         const struct weft_weighed_unit *weighed = &b->stages->weights->units[u];
         WEFT_TRY(policies_of(b, u, &own));
         for (int32_t k = 0; k < weighed->n_strategies; k++)
-            if (own >> weighed->strategies[k].policy & 1u)
-                found[number_of(&weighed->strategies[k])] = &weighed->strategies[k];
+            if (own >> weighed->strategies[k].way.policy & 1u)
+                found[weft_way_number(weighed->strategies[k].way)] = true;
     }
-    for (int i = 0; i < WEFT_UNIT_CHOICES; i++) {
-        if (found[i] == NULL) continue;
-        const char *name = kind_name(problem, found[i]);
-        if (name == NULL) return weft_fail_memory(b->err, "problem");
+    for (int i = 0; i < WEFT_WAYS; i++) {
+        if (!found[i]) continue;
         b->kinds[i] = problem->n_kinds;
-        problem->kinds[problem->n_kinds++] = name;
+        problem->kinds[problem->n_kinds++] = weft_way_name(weft_way_at(i));
     }
     for (int number = 0; number < WEFT_LAYER_CHOICES; number++) {
         struct weft_layer_choice choice;
@@ -276,19 +259,16 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
 {
     const struct weft_shards *shards = b->stages->shards;
     const struct weft_unit *unit = &shards->units[u];
-    to->kind = b->kinds[number_of(from)];
+    to->kind = b->kinds[weft_way_number(from->way)];
     to->name = b->problem->kinds[to->kind];
-    to->policy = from->policy;
-    to->home = weft_keep_home(from->keep);
-    to->updates_there = from->keep == WEFT_KEEP_HOST_UPDATE;
-    to->parameters = from->parameters;
+    weft_strategy_take_way(to, from->way);
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
     if (!unit->trainable || to->updates_there) return WEFT_OK;
     if (b->config->train.every > 0) fill_average(b, unit, to);
-    const int64_t owned = unit->trained_elements / weft_shards_sharers(shards, from->policy);
+    const int64_t owned = unit->trained_elements / weft_shards_sharers(shards, to->policy);
     int64_t ns = weft_curve_at(&b->profile->update, owned);
     /* The owner counts all of it in the norm, a slot of another decision. */
-    if (weft_policy_is_central(from->policy) && ends_with_norm(b))
+    if (weft_policy_is_central(to->policy) && ends_with_norm(b))
         ns += weft_curve_at(&b->profile->norm, owned) -
               weft_curve_at(&b->profile->norm, owned / shards->ranks);
     to->times = weft_pool_array(&b->problem->pool, 1, sizeof *to->times);
@@ -369,7 +349,7 @@ static enum weft_status fill_decisions(struct builder *b)
                                                             shards->units[u].trained_elements);
         for (int32_t k = 0; k < weighed->n_strategies; k++) {
             const struct weft_weighed_strategy *from = &weighed->strategies[k];
-            if (policies >> from->policy & 1u)
+            if (policies >> from->way.policy & 1u)
                 WEFT_TRY(fill_strategy(b, u, from, &to->strategies[to->n_strategies++]));
         }
     }
@@ -386,11 +366,10 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     const struct weft_problem_decision *to = &b->problem->decisions[item->decision];
     uint64_t strategies = 0;
     for (int32_t k = 0; k < to->n_strategies; k++) {
-        const struct weft_problem_strategy *of = &to->strategies[k];
-        const enum weft_keep keep = weft_strategy_keeps(of);
-        uint64_t own = weft_weighed_strategies(weighed, 1u << of->policy) &
-                       weft_weighed_keeps(weighed, 1u << keep) &
-                       weft_weighed_parameters(weighed, of->parameters);
+        const struct weft_way way = weft_strategy_way(&to->strategies[k]);
+        uint64_t own = weft_weighed_strategies(weighed, 1u << way.policy) &
+                       weft_weighed_keeps(weighed, 1u << way.keep) &
+                       weft_weighed_parameters(weighed, way.parameters);
         if ((item->strategies & own) != 0) strategies |= UINT64_C(1) << k;
     }
     return strategies;

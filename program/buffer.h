@@ -4,6 +4,7 @@
 #ifndef WEFT_PROGRAM_BUFFER_H
 #define WEFT_PROGRAM_BUFFER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "memory_model/life.h"
@@ -41,6 +42,12 @@ enum weft_buffer_kind {
         WEFT_BUFFER_KIND_COUNT
 };
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind);
+
+/* Whether buffers of this kind may be offloaded state. */
+static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)
+{
+    return kind == WEFT_BUFFER_MASTER || kind == WEFT_BUFFER_MOMENT1 || kind == WEFT_BUFFER_MOMENT2;
+}
 
 struct weft_buffer {
     enum weft_buffer_kind kind;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prepares lowering. Checks that plan and stages belong together, and lists locations of state and
  * saved activations and the units of each layer. */
-#include <stdio.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "program/lower.h"
@@ -94,24 +92,6 @@ static bool belongs_to_stages(const struct weft_lowering *lowering)
     return true;
 }
 
-/* Lists the locations of each unit's state and shard. */
-static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_error *err)
-{
-    struct weft_program *program = lowering->program;
-    enum weft_keep *keeps =
-        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *keeps);
-    bool *fetches = weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *fetches);
-    if (keeps == NULL || fetches == NULL) return weft_fail_memory(err, "program");
-    for (int32_t u = 0; u < program->n_units; u++) {
-        const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, u);
-        keeps[u] = weft_strategy_keeps(chosen);
-        if (keeps[u] != WEFT_KEEP_DEVICE) program->keeps = keeps;
-        fetches[u] = chosen->parameters == WEFT_HOME_HOST;
-        if (fetches[u]) program->fetches = fetches;
-    }
-    return WEFT_OK;
-}
-
 /* Takes each layer's level of recomputation, and its buffers at that level. */
 static enum weft_status list_recomputes(struct weft_lowering *lowering, struct weft_error *err)
 {
@@ -176,33 +156,17 @@ static enum weft_status copy_lanes(const struct weft_problem *problem, struct we
     return WEFT_OK;
 }
 
-/* Whether programs can run a strategy. A unit's is a policy, followed by '+' and a location unless
- * its state is on the device, and by the suffix of parameters on the host. A layer's activations
- * are on the device or the host. */
-static bool is_known(const struct weft_problem_decision *decision,
-                     const struct weft_problem_strategy *strategy)
-{
-    if (decision->is_of_layer)
-        return strategy->home == WEFT_HOME_DEVICE || strategy->home == WEFT_HOME_HOST;
-    enum { NAME_BYTES = 64 };
-    const enum weft_keep keep = weft_strategy_keeps(strategy);
-    const bool away = keep != WEFT_KEEP_DEVICE, fetches = strategy->parameters == WEFT_HOME_HOST;
-    char name[NAME_BYTES];
-    snprintf(name, sizeof name, "%s%s%s%s", weft_policy_name(strategy->policy), away ? "+" : "",
-             away ? weft_keep_names[keep] : "", fetches ? WEFT_PARAMETERS_SUFFIX : "");
-    return strcmp(strategy->name, name) == 0;
-}
-
+/* Programs keep saved activations on the device or the host. */
 static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
-    for (int32_t u = 0; u < problem->n_decisions; u++) {
-        const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, u);
-        if (!is_known(&problem->decisions[u], chosen))
+    for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++) {
+        const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, d);
+        if (chosen->home == WEFT_HOME_DISK)
             return weft_fail(err, WEFT_E_DATA,
-                             "the plan gives %s the strategy %s: programs know policies, with "
-                             "state on the device, in the host's memory or on a disk",
-                             problem->decisions[u].name, chosen->name);
+                             "the plan gives %s the strategy %s: programs keep saved activations "
+                             "on the device or in the host's memory; plan again",
+                             problem->decisions[d].name, chosen->name);
     }
     return WEFT_OK;
 }
@@ -230,18 +194,17 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
     program->n_units = weft_problem_n_units(plan->problem);
     program->n_layers = n_layers;
     program->period = plan->problem->period;
-    WEFT_TRY(list_keeps(lowering, err));
+    program->ways =
+        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->ways);
+    if (program->ways == NULL) return weft_fail_memory(err, "program");
+    for (int32_t u = 0; u < program->n_units; u++)
+        program->ways[u] = weft_strategy_way(weft_plan_chosen(plan, u));
     WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->base_bytes = inputs->weigh.base_bytes;
     program->ring = weft_weigh_ring(&inputs->weigh, inputs->shards);
     program->comm_bytes = program->staging_bytes = inputs->weigh.staging_bytes;
     if (weft_weigh_staging_tier(&inputs->weigh) == 0)
         program->staging_bytes += weft_ring_bytes(&program->ring);
-    program->policies =
-        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
-    if (program->policies == NULL) return weft_fail_memory(err, "program");
-    for (int32_t u = 0; u < program->n_units; u++)
-        program->policies[u] = weft_plan_chosen(plan, u)->policy;
     WEFT_TRY(list_recomputes(lowering, err));
     WEFT_TRY(list_saved(lowering, err));
     WEFT_TRY(list_layer_units(lowering, err));

@@ -29,21 +29,6 @@ enum weft_stream_kind weft_op_stream(enum weft_op op)
     return op == WEFT_OP_AGREE ? WEFT_STREAM_CHANNEL : WEFT_STREAM_COMPUTE;
 }
 
-enum weft_home weft_program_home(const struct weft_program *program, int32_t unit)
-{
-    return program->keeps == NULL ? WEFT_HOME_DEVICE : weft_keep_home(program->keeps[unit]);
-}
-
-bool weft_program_updates_there(const struct weft_program *program, int32_t unit)
-{
-    return program->keeps != NULL && program->keeps[unit] == WEFT_KEEP_HOST_UPDATE;
-}
-
-bool weft_program_is_away(const struct weft_program *program, int32_t unit)
-{
-    return weft_program_home(program, unit) != WEFT_HOME_DEVICE;
-}
-
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind)
 {
     static const char *const names[WEFT_BUFFER_KIND_COUNT] = {

@@ -72,15 +72,11 @@ struct weft_program {
     int64_t comm_bytes;         /* staging of communicators */
     int64_t staging_bytes;      /* the same, and of the ring if it is in device memory */
     struct weft_paging *paging; /* of the buffers; owned */
-    enum weft_policy *policies; /* [n_units] */
-    /* [n_units]: location of the unit's master and moments; NULL: all on the device. Offloaded
-     * state is in the arena only from its READ or COPY_UP to its WRITE or COPY_DOWN. State that is
-     * updated on the host is never there. */
-    enum weft_keep *keeps;
-    /* [n_units]: whether the unit's shard is on the host. NULL: none is. Then SHARD 0 is in the
-     * arena from its UPDATE to its PARAMETERS_DOWN. SHARD g + 1 is there from gather g's
-     * PARAMETERS_FETCH to the first use of what it gathers. */
-    bool *fetches;
+    /* [n_units]. Offloaded state is in the arena only from its READ or COPY_UP to its WRITE or
+     * COPY_DOWN. State that is updated on the host is never there. With a shard on the host, SHARD
+     * 0 is in the arena from its UPDATE to its PARAMETERS_DOWN. SHARD g + 1 is there from gather
+     * g's PARAMETERS_FETCH to the first use of the gathered parameters. */
+    struct weft_way *ways;
     int32_t n_units;
     /* [n_layers]: offset of the layer's offloaded activations in the host's memory, for one
      * micro-step at a time. -1: they stay on the device. NULL: all stay. */
@@ -143,15 +139,26 @@ static inline int64_t weft_program_outside_bytes(const struct weft_program *prog
 }
 
 /* Location of a unit's master and moments, and whether that is not the device. */
-enum weft_home weft_program_home(const struct weft_program *program, int32_t unit);
-bool weft_program_is_away(const struct weft_program *program, int32_t unit);
+static inline enum weft_home weft_program_home(const struct weft_program *program, int32_t unit)
+{
+    return weft_keep_home(program->ways[unit].keep);
+}
+
+static inline bool weft_program_is_away(const struct weft_program *program, int32_t unit)
+{
+    return weft_program_home(program, unit) != WEFT_HOME_DEVICE;
+}
+
 /* Whether a unit is updated on the host. */
-bool weft_program_updates_there(const struct weft_program *program, int32_t unit);
+static inline bool weft_program_updates_there(const struct weft_program *program, int32_t unit)
+{
+    return program->ways[unit].keep == WEFT_KEEP_HOST_UPDATE;
+}
 
 /* Whether a unit's shard is on the host, and copied up before each gather. */
 static inline bool weft_program_fetches(const struct weft_program *program, int32_t unit)
 {
-    return program->fetches != NULL && program->fetches[unit];
+    return program->ways[unit].parameters == WEFT_HOME_HOST;
 }
 
 /* Whether a layer's saved activations are on the host between its forward and its backward. */
@@ -165,12 +172,6 @@ static inline enum weft_recompute weft_program_recompute(const struct weft_progr
                                                          int32_t layer)
 {
     return program->recomputes == NULL ? WEFT_RECOMPUTE_NONE : program->recomputes[layer];
-}
-
-/* Whether buffers of this kind may be offloaded state. */
-static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)
-{
-    return kind == WEFT_BUFFER_MASTER || kind == WEFT_BUFFER_MOMENT1 || kind == WEFT_BUFFER_MOMENT2;
 }
 
 /* Offset of a buffer in a table, from the arena's first address. A piece of an operand is in table

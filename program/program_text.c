@@ -220,7 +220,7 @@ void weft_program_write(const struct weft_program *program, struct weft_text *ou
     weft_json_key(&writer, "policies");
     weft_json_begin_array(&writer);
     for (int32_t u = 0; u < program->n_units; u++)
-        weft_json_add_string(&writer, weft_policy_name(program->policies[u]));
+        weft_json_add_string(&writer, weft_policy_name(program->ways[u].policy));
     weft_json_end_array(&writer);
     weft_json_key(&writer, "buffers");
     weft_json_begin_array(&writer);

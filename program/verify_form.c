@@ -48,10 +48,10 @@ static enum weft_status check_buffers(const struct weft_program *program, struct
 {
     int64_t pieces = 0;
     for (int32_t u = 0; u < program->n_units; u++) {
-        if ((unsigned)program->policies[u] >= WEFT_POLICY_COUNT) {
-            return weft_fail(err, WEFT_E_DATA, "program: unit %d has policy %d", u,
-                             (int)program->policies[u]);
-        }
+        const struct weft_way way = program->ways[u];
+        if ((unsigned)way.policy >= WEFT_POLICY_COUNT || (unsigned)way.keep >= WEFT_KEEP_COUNT)
+            return weft_fail(err, WEFT_E_DATA, "program: unit %d has policy %d and keep %d", u,
+                             (int)way.policy, (int)way.keep);
     }
     for (int32_t l = 0; l < program->n_layers; l++) {
         if ((unsigned)weft_program_recompute(program, l) >= WEFT_RECOMPUTE_COUNT)

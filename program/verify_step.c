@@ -127,7 +127,7 @@ static enum weft_status check_gather(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    enum weft_policy policy = program->policies[at->unit];
+    enum weft_policy policy = program->ways[at->unit].policy;
     if (policy == WEFT_POLICY_DP)
         return step_fault(step, index, "a unit under dp is never gathered");
     const struct weft_operand *to = find_operand(program, at, WEFT_BUFFER_FULL, at->unit, true);
@@ -184,7 +184,7 @@ static enum weft_status check_sum(struct step *step, int32_t index, const struct
     int32_t update = step->updates[at->unit];
     if (at->micro != weft_period_round_end(&program->period, gradient->instance))
         return step_fault(step, index, "it reduces another micro-step's gradient");
-    const bool hybrid = program->policies[at->unit] == WEFT_POLICY_HSDP;
+    const bool hybrid = program->ways[at->unit].policy == WEFT_POLICY_HSDP;
     const bool sums =
         at->op == WEFT_OP_ACROSS_REDUCE || (at->op == WEFT_OP_REDUCE_SCATTER && !hybrid);
     bool adds = find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false) != NULL;
@@ -208,12 +208,12 @@ static enum weft_status check_reduction(struct step *step, int32_t index)
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     bool whole = at->op == WEFT_OP_ALL_REDUCE;
-    if (whole != (program->policies[at->unit] == WEFT_POLICY_DP))
+    if (whole != (program->ways[at->unit].policy == WEFT_POLICY_DP))
         return step_fault(step, index, "its unit's policy reduces in another way");
     const struct weft_operand *from =
         find_operand(program, at, WEFT_BUFFER_GRADIENT, at->unit, false);
-    const bool hybrid = program->policies[at->unit] == WEFT_POLICY_HSDP;
-    const bool in_place = weft_policy_is_whole(program->policies[at->unit]);
+    const bool hybrid = program->ways[at->unit].policy == WEFT_POLICY_HSDP;
+    const bool in_place = weft_policy_is_whole(program->ways[at->unit].policy);
     const enum weft_buffer_kind sliced = hybrid ? WEFT_BUFFER_PARTIAL : WEFT_BUFFER_REDUCED;
     const struct weft_operand *to =
         find_operand(program, at, in_place ? WEFT_BUFFER_GRADIENT : sliced, at->unit, true);
@@ -234,7 +234,7 @@ static enum weft_status check_across(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     const struct weft_operand *from =
         find_operand(program, at, WEFT_BUFFER_PARTIAL, at->unit, false);
-    if (program->policies[at->unit] != WEFT_POLICY_HSDP || from == NULL ||
+    if (program->ways[at->unit].policy != WEFT_POLICY_HSDP || from == NULL ||
         find_operand(program, at, WEFT_BUFFER_PARTIAL, at->unit, true) == NULL ||
         find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, true) == NULL)
         return step_fault(step, index, "it does not sum its unit's partial sums");
@@ -246,7 +246,7 @@ static enum weft_status check_across(struct step *step, int32_t index)
 
 static bool reads_gradient(const struct weft_program *program, const struct weft_instruction *at)
 {
-    const bool whole = weft_policy_is_whole(program->policies[at->unit]);
+    const bool whole = weft_policy_is_whole(program->ways[at->unit].policy);
     return find_operand(program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, at->unit,
                         false) != NULL;
 }
@@ -313,7 +313,7 @@ static enum weft_status check_update(struct step *step, int32_t index)
         (blocks_until(program, step->reads[at->unit]) != state_pieces(program, at->unit) ||
          !is_before(step, step->reads[at->unit], index)))
         return step_fault(step, index, "it may start before the unit's state is there");
-    const bool gathers = weft_policy_gathers(program->policies[at->unit]);
+    const bool gathers = weft_policy_gathers(program->ways[at->unit].policy);
     if (find_operand(program, at, gathers ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, at->unit, true) ==
         NULL)
         return step_fault(step, index, "it does not write its unit's parameters");
@@ -409,7 +409,7 @@ static enum weft_status check_parameters_up(struct step *step, int32_t index)
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     struct there *there = &step->there[at->unit];
-    const bool resident = program->policies[at->unit] == WEFT_POLICY_ZERO1;
+    const bool resident = program->ways[at->unit].policy == WEFT_POLICY_ZERO1;
     const struct weft_operand *to =
         find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, true);
     if (to == NULL || (program->buffers[to->buffer].n_pieces > 1 && to->piece != at->block))
@@ -531,7 +531,7 @@ static enum weft_status check_restored(struct step *step, int32_t index)
 static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
 {
     const struct weft_buffer *buffer = &program->buffers[full];
-    enum weft_policy policy = program->policies[buffer->index];
+    enum weft_policy policy = program->ways[buffer->index].policy;
     if (policy == WEFT_POLICY_DP) return 0;
     if (!weft_policy_refreshes(policy)) return buffer->n_pieces;
     int32_t gradient = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, buffer->index, 0);
@@ -630,7 +630,7 @@ static enum weft_status check_norm(struct step *step, int32_t index)
     if (!weft_period_norms(&program->period)) return WEFT_OK;
     if (!program->period.delayed) WEFT_TRY(check_complete(step, true, index)); /* check_sum */
     for (int32_t u = 0; u < program->n_units; u++) {
-        const bool whole = weft_policy_is_whole(program->policies[u]);
+        const bool whole = weft_policy_is_whole(program->ways[u].policy);
         const bool there = weft_program_updates_there(program, u);
         if (there && (step->there[u].downs != blocks_of(program, u) ||
                       !is_before(step, step->there[u].down, index)))

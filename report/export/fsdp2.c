@@ -178,7 +178,7 @@ static enum weft_status make_units(struct maker *maker)
         if (chosen->policy == WEFT_POLICY_ZERO1)
             WEFT_TRY(add_sentence(maker, "FSDP2 has no zero1: %s shards its gradients too.",
                                   unit->name));
-        if (weft_strategy_keeps(chosen) != WEFT_KEEP_DEVICE)
+        if (weft_strategy_way(chosen).keep != WEFT_KEEP_DEVICE)
             WEFT_TRY(add_sentence(maker, "FSDP2 keeps the state of %s on the device.", unit->name));
     }
     return WEFT_OK;

@@ -36,7 +36,7 @@ struct weft_way_shares weft_way_shares_of(const struct weft_plan *plan)
             bytes += own;
         } else {
             out.policies[of->policy] += (double)decision->elements;
-            out.keeps[weft_strategy_keeps(of)] += (double)decision->elements;
+            out.keeps[weft_strategy_way(of).keep] += (double)decision->elements;
             elements += (double)decision->elements;
         }
     }

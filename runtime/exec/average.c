@@ -127,7 +127,7 @@ struct values {
 static struct values values_of(const struct weft_exec *exec, const struct exec_unit *unit)
 {
     const struct weft_unit *of = &exec->options.shards->units[unit->index];
-    const enum weft_policy policy = exec->options.program->policies[unit->index];
+    const enum weft_policy policy = exec->options.program->ways[unit->index].policy;
     const unsigned char *at = unit->nn.master != NULL ? unit->nn.master : unit->nn.parameters;
     const int64_t slice = of->slice_elements * (int64_t)sizeof(float);
     const bool full = unit->whole || (unit->resident && unit->nn.master == NULL);

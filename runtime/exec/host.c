@@ -141,7 +141,7 @@ enum weft_status weft_exec_host_create(const struct weft_exec *exec, struct exec
 {
     const struct weft_cluster *cluster = &exec->options.config->cluster;
     if (!weft_exec_has_home(exec, WEFT_HOME_HOST) && exec->options.program->host_bytes == 0 &&
-        exec->options.program->fetches == NULL)
+        !weft_exec_fetches(exec))
         return WEFT_OK;
     if (!cluster->host.given)
         return weft_fail(err, WEFT_E_DATA,

@@ -24,7 +24,7 @@ static int32_t count_hybrid(const struct weft_program *program)
 {
     int32_t n = 0;
     for (int32_t u = 0; u < program->n_units; u++)
-        n += program->policies[u] == WEFT_POLICY_HSDP;
+        n += program->ways[u].policy == WEFT_POLICY_HSDP;
     return n;
 }
 

@@ -244,7 +244,7 @@ static enum weft_status round_shards(struct weft_exec *exec, struct weft_error *
 {
     struct weft_state_access *access;
     enum weft_status status = WEFT_OK;
-    if (exec->options.program->fetches == NULL) return WEFT_OK;
+    if (!weft_exec_fetches(exec)) return WEFT_OK;
     WEFT_TRY(weft_exec_synchronise(exec, err));
     WEFT_TRY(weft_exec_state_open(exec, &access, err));
     for (int32_t u = 0; u < exec->options.program->n_units && status == WEFT_OK; u++)

@@ -155,7 +155,7 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
 static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft_error *err)
 {
     const struct weft_unit *unit = &exec->options.shards->units[u];
-    enum weft_policy policy = exec->options.program->policies[u];
+    enum weft_policy policy = exec->options.program->ways[u].policy;
     struct exec_unit *out = &exec->units[u];
     struct weft_nn_unit *nn = &out->nn;
     const struct weft_shards *shards = exec->options.shards;
@@ -209,6 +209,13 @@ bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home)
 {
     for (int32_t u = 0; u < exec->options.program->n_units; u++)
         if (weft_program_home(exec->options.program, u) == home) return true;
+    return false;
+}
+
+bool weft_exec_fetches(const struct weft_exec *exec)
+{
+    for (int32_t u = 0; u < exec->options.program->n_units; u++)
+        if (weft_program_fetches(exec->options.program, u)) return true;
     return false;
 }
 

@@ -37,6 +37,8 @@ struct exec_unit {
 struct weft_exec;
 /* Whether some unit's state has that location. */
 bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home);
+/* Whether some unit's shard is on the host. */
+bool weft_exec_fetches(const struct weft_exec *exec);
 
 /* Elements [from, from + n) of a unit's state. */
 struct exec_elements {

@@ -49,7 +49,7 @@ static const struct weft_weighed_strategy *strategy_of(const struct weft_weighed
                                                        enum weft_policy policy)
 {
     for (int32_t k = 0; k < unit->n_strategies; k++)
-        if (unit->strategies[k].policy == policy) return &unit->strategies[k];
+        if (unit->strategies[k].way.policy == policy) return &unit->strategies[k];
     return NULL;
 }
 
@@ -456,8 +456,8 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
         for (int32_t k = 0; k < unit->n_strategies; k++) {
             const struct weft_weighed_strategy *it = &unit->strategies[k];
             const bool there = away >> k & 1u;
-            const int64_t slice =
-                stage.shards->units[u].padded_elements * 4 / (it->policy == WEFT_POLICY_DP ? 1 : 2);
+            const int64_t slice = stage.shards->units[u].padded_elements * 4 /
+                                  (it->way.policy == WEFT_POLICY_DP ? 1 : 2);
             const int64_t state = update < 0 ? 0 : 2 * weft_arena_round(slice);
             const int64_t on_disk = there ? 2 * ((slice + 4095) / 4096 * 4096) : 0;
             for (int32_t s = 0; s < stage.period->n_slots; s++) {
@@ -542,7 +542,7 @@ Test(weigh, dp_is_left_out_where_every_micro_step_reduces)
         weigh(&stage, &single);
         const struct weft_weighed_unit *unit = &stage.weights->units[0];
         for (int32_t k = 0; k < unit->n_strategies; k++)
-            has_dp = has_dp || unit->strategies[k].policy == WEFT_POLICY_DP;
+            has_dp = has_dp || unit->strategies[k].way.policy == WEFT_POLICY_DP;
         cr_assert_eq(has_dp, group == 2, "rounds of %d", (int)group);
         finish(&stage);
     }

@@ -8,7 +8,7 @@ static int64_t held_bytes(const struct stage *stage, enum weft_policy policy, in
 {
     const struct weft_weighed_unit *unit = &stage->weights->units[0];
     int32_t k = 0;
-    while (k < unit->n_strategies && unit->strategies[k].policy != policy)
+    while (k < unit->n_strategies && unit->strategies[k].way.policy != policy)
         k++;
     cr_assert_lt(k, unit->n_strategies, "unit a has no such policy");
     return in_tier(&unit->strategies[k], 0, category, slot);

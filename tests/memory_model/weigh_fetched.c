@@ -17,9 +17,9 @@ Test(weigh, a_shard_on_the_host_is_here_in_its_update_and_for_its_gathers)
     const struct weft_weighed_unit *unit = &stage.weights->units[0];
     for (int32_t k = 0; k < unit->n_strategies; k++) {
         const struct weft_weighed_strategy *it = &unit->strategies[k];
-        const bool fsdp = it->policy == WEFT_POLICY_FSDP;
-        if (it->parameters == WEFT_HOME_DEVICE) continue;
-        cr_assert(fsdp || it->policy == WEFT_POLICY_SDP);
+        const bool fsdp = it->way.policy == WEFT_POLICY_FSDP;
+        if (it->way.parameters == WEFT_HOME_DEVICE) continue;
+        cr_assert(fsdp || it->way.policy == WEFT_POLICY_SDP);
         n[fsdp]++;
         for (int32_t s = 0; s < stage.period->n_slots; s++) {
             const bool here = s == 0 || s == 3 || (fsdp && s == 6);

@@ -19,7 +19,7 @@ Test(weigh, an_hsdp_unit_is_shared_within_its_node)
     cr_assert_neq(hybrid, 0);
     for (int32_t k = 0; k < unit->n_strategies; k++) {
         const struct weft_weighed_strategy *it = &unit->strategies[k];
-        if (it->policy != WEFT_POLICY_HSDP) continue;
+        if (it->way.policy != WEFT_POLICY_HSDP) continue;
         for (int32_t s = 0; s < stage.period->n_slots; s++) {
             cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_SHARDED_PARAMETERS, s), OWN * 4);
             cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_OPTIMIZER_STATE, s), 2 * OWN * 4);

@@ -1,44 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of strategies, sets of them, and sets in files. */
+/* Sets of strategies, and sets in files. */
 #include "problem/decision.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "tests/problem/small_problem.h"
-
-Test(decision, a_policy_is_a_whole_name_or_stands_before_a_suffix)
-{
-    static const struct {
-        const char *name;
-        int policy; /* -1: none */
-        enum weft_keep keep;
-    } cases[] = {
-        {"dp", WEFT_POLICY_DP, WEFT_KEEP_DEVICE},
-        {"zero1", WEFT_POLICY_ZERO1, WEFT_KEEP_DEVICE},
-        {"sdp", WEFT_POLICY_SDP, WEFT_KEEP_DEVICE},
-        {"fsdp", WEFT_POLICY_FSDP, WEFT_KEEP_DEVICE},
-        {"fsdp+host", WEFT_POLICY_FSDP, WEFT_KEEP_HOST},
-        {"dp+disk", WEFT_POLICY_DP, WEFT_KEEP_DISK},
-        {"sdp+host-update", WEFT_POLICY_SDP, WEFT_KEEP_HOST_UPDATE},
-        {"sdp+other", WEFT_POLICY_SDP, WEFT_KEEP_DEVICE},
-        {"sdp+device", WEFT_POLICY_SDP, WEFT_KEEP_DEVICE},
-        {"sdp+", -1, WEFT_KEEP_DEVICE},
-        {"sd", -1, WEFT_KEEP_DEVICE},
-        {"sdpx", -1, WEFT_KEEP_DEVICE},
-        {"xsdp", -1, WEFT_KEEP_DEVICE},
-        {"", -1, WEFT_KEEP_DEVICE},
-        {"+host", -1, WEFT_KEEP_HOST},
-        {"SDP", -1, WEFT_KEEP_DEVICE},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        enum weft_policy policy = WEFT_POLICY_COUNT;
-        const bool is = weft_strategy_policy(cases[i].name, &policy);
-        cr_assert_eq(is, cases[i].policy >= 0, "\"%s\"", cases[i].name);
-        if (is) cr_assert_eq((int)policy, cases[i].policy, "\"%s\"", cases[i].name);
-        cr_assert_eq(weft_strategy_keep(cases[i].name), cases[i].keep, "\"%s\"", cases[i].name);
-    }
-}
 
 /* Strategies of four policies, two of them twice, of kinds 10, 11 ... */
 enum { N = 6 };
@@ -145,9 +111,9 @@ Test(decision, a_strategy_s_time_is_of_its_slots_alone)
 Test(decision, the_way_to_keep_state_is_the_location_or_an_update_there)
 {
     struct weft_problem_strategy strategy = {.home = WEFT_HOME_DISK};
-    cr_assert_eq(weft_strategy_keeps(&strategy), WEFT_KEEP_DISK);
+    cr_assert_eq(weft_strategy_way(&strategy).keep, WEFT_KEEP_DISK);
     strategy.home = WEFT_HOME_HOST;
-    cr_assert_eq(weft_strategy_keeps(&strategy), WEFT_KEEP_HOST);
+    cr_assert_eq(weft_strategy_way(&strategy).keep, WEFT_KEEP_HOST);
     strategy.updates_there = true;
-    cr_assert_eq(weft_strategy_keeps(&strategy), WEFT_KEEP_HOST_UPDATE);
+    cr_assert_eq(weft_strategy_way(&strategy).keep, WEFT_KEEP_HOST_UPDATE);
 }

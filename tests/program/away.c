@@ -37,7 +37,9 @@ static int32_t find_taking(const struct weft_program *program)
 
 static bool has_offloaded_state(const struct weft_program *program)
 {
-    return program->keeps != NULL;
+    for (int32_t u = 0; u < program->n_units; u++)
+        if (program->ways[u].keep != WEFT_KEEP_DEVICE) return true;
+    return false;
 }
 
 Test(away, what_is_planned_of_state_is_what_the_program_holds_and_takes)
@@ -135,14 +137,14 @@ static bool move_over_the_network(struct weft_program *program)
 
 static bool say_that_it_is_here(struct weft_program *program)
 {
-    program->keeps[program->instructions[find_bringing(program)].unit] = WEFT_KEEP_DEVICE;
+    program->ways[program->instructions[find_bringing(program)].unit].keep = WEFT_KEEP_DEVICE;
     return true;
 }
 
 /* Moves state of a unit from another location than planned. */
 static bool move_from_another_home(struct weft_program *program)
 {
-    enum weft_keep *keep = &program->keeps[program->instructions[find_bringing(program)].unit];
+    enum weft_keep *keep = &program->ways[program->instructions[find_bringing(program)].unit].keep;
     *keep = *keep == WEFT_KEEP_DISK ? WEFT_KEEP_HOST : WEFT_KEEP_DISK;
     return true;
 }

@@ -11,7 +11,7 @@ enum { CENTRAL_CASES = TEST_CASES(300, 120) };
 static int32_t find_central(const struct weft_program *program, enum weft_op op)
 {
     int32_t i = find_op(program, op, 0);
-    while (i >= 0 && !weft_policy_is_central(program->policies[program->instructions[i].unit]))
+    while (i >= 0 && !weft_policy_is_central(program->ways[program->instructions[i].unit].policy))
         i = find_op(program, op, i + 1);
     return i;
 }
@@ -28,13 +28,13 @@ static struct weft_instruction *broadcast_of(struct weft_program *program)
 
 static bool own_nothing(struct weft_program *program)
 {
-    program->policies[broadcast_of(program)->unit] = WEFT_POLICY_DP;
+    program->ways[broadcast_of(program)->unit].policy = WEFT_POLICY_DP;
     return true;
 }
 
 static bool own_slices(struct weft_program *program)
 {
-    program->policies[broadcast_of(program)->unit] = WEFT_POLICY_ZERO1;
+    program->ways[broadcast_of(program)->unit].policy = WEFT_POLICY_ZERO1;
     return true;
 }
 

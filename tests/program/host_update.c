@@ -89,7 +89,7 @@ static bool update_another_unit(struct weft_program *program)
 static bool say_that_it_is_updated_here(struct weft_program *program)
 {
     const int32_t i = find_op(program, WEFT_OP_HOST_UPDATE, 0);
-    program->keeps[program->instructions[i].unit] = WEFT_KEEP_HOST;
+    program->ways[program->instructions[i].unit].keep = WEFT_KEEP_HOST;
     return true;
 }
 

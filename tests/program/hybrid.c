@@ -36,7 +36,7 @@ static bool sum_another_block(struct weft_program *program)
 
 static bool say_that_nodes_share(struct weft_program *program)
 {
-    program->policies[sum_over_nodes(program)->unit] = WEFT_POLICY_FSDP;
+    program->ways[sum_over_nodes(program)->unit].policy = WEFT_POLICY_FSDP;
     return true;
 }
 

@@ -34,7 +34,7 @@ static const struct weft_operand operands[] = {
     {GRADIENT, -1, true, false}, {GRADIENT, 0, false, false}, {REDUCED, -1, true, false},
 };
 static const int32_t dependencies_lifetime[] = {0, 2, 5, 6};
-static enum weft_policy policies[] = {WEFT_POLICY_SDP};
+static struct weft_way ways[] = {{.policy = WEFT_POLICY_SDP}};
 
 static struct weft_program hand_program_lifetime(struct weft_buffer *buffers)
 {
@@ -50,7 +50,7 @@ static struct weft_program hand_program_lifetime(struct weft_buffer *buffers)
                                  .operands = (struct weft_operand *)operands,
                                  .n_buffers = N_BUFFERS,
                                  .buffers = buffers,
-                                 .policies = policies,
+                                 .ways = ways,
                                  .n_units = 1};
 }
 
@@ -92,9 +92,9 @@ Test(lifetime, resident_parameters_persist)
     struct weft_program program = hand_program_lifetime(buffers);
     struct weft_life lives[N_BUFFERS];
     struct weft_error err = {0};
-    policies[0] = WEFT_POLICY_ZERO1;
+    ways[0].policy = WEFT_POLICY_ZERO1;
     cr_assert_eq(weft_program_lives(&program, lives, &err), WEFT_OK);
-    policies[0] = WEFT_POLICY_SDP;
+    ways[0].policy = WEFT_POLICY_SDP;
     expect_lifetime(lives[FULL], 0, 3);
     expect_lifetime(lives[GRADIENT], 1, 2);
 }

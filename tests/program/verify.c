@@ -450,12 +450,12 @@ static int change_policy(struct subject *subject)
     struct weft_program *program = subject->program;
     int spoilt = 0;
     for (int32_t u = 0; u < program->n_units; u++) {
-        enum weft_policy policy = program->policies[u];
-        program->policies[u] = policy == WEFT_POLICY_DP ? WEFT_POLICY_SDP : WEFT_POLICY_DP;
+        enum weft_policy policy = program->ways[u].policy;
+        program->ways[u].policy = policy == WEFT_POLICY_DP ? WEFT_POLICY_SDP : WEFT_POLICY_DP;
         refuse(subject, "program: ");
-        program->policies[u] = (enum weft_policy)WEFT_POLICY_COUNT;
+        program->ways[u].policy = (enum weft_policy)WEFT_POLICY_COUNT;
         refuse(subject, "has policy");
-        program->policies[u] = policy;
+        program->ways[u].policy = policy;
         spoilt = 1;
     }
     return spoilt;
@@ -488,7 +488,7 @@ static int forget_gradient(struct subject *subject)
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         if (at->op != WEFT_OP_UPDATE) continue;
-        bool whole = program->policies[at->unit] == WEFT_POLICY_DP;
+        bool whole = program->ways[at->unit].policy == WEFT_POLICY_DP;
         struct weft_operand *operand =
             operand_of(program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, false);
         struct weft_operand old = *operand;
@@ -537,7 +537,7 @@ static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subje
         subject_init_policy(&subject, seed, policy, spoiler);
         bool updates = false, any = false;
         for (int32_t u = 0; u < subject.program->n_units; u++) {
-            any |= subject.program->policies[u] == policy;
+            any |= subject.program->ways[u].policy == policy;
             updates |= subject.random.stages.problem->decisions[u].update_slot > 0;
         }
         if (any && updates) {

@@ -11,7 +11,7 @@
 #include "tests/scheduler/enumerate.h"
 #include "tests/scheduler/tiny.h"
 
-static const char toy_name[] = "sdp+recomputed";
+static const char toy_name[] = "sdp+host";
 
 static void *more(struct weft_problem *problem, const void *old, int32_t n, size_t size)
 {

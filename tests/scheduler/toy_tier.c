@@ -14,7 +14,7 @@
 #include "tests/scheduler/enumerate.h"
 #include "tests/scheduler/tiny.h"
 
-static const char away_name[] = "sdp+away";
+static const char away_name[] = "sdp+disk";
 
 static void *longer(struct weft_problem *problem, const void *old, int32_t n, size_t size)
 {

@@ -87,7 +87,7 @@ static void check_run(const char *path, const char *precision, struct weft_hash 
                   weft_policy_name((enum weft_policy)p));
             CHECK(!weft_hash_equal(shared[1], first), "%d ranks, %s: a changed bit does not show",
                   ranks, weft_policy_name((enum weft_policy)p));
-            enum weft_policy policy = job.program->policies[changed];
+            enum weft_policy policy = job.program->ways[changed].policy;
             bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
             if (resident && end < unit->padded_elements) {
                 padded++;

@@ -121,7 +121,7 @@ static int64_t check_rounded(const struct job_rank *r)
     for (int32_t u = 0; u < program->n_units; u++) {
         int32_t from = weft_program_buffer(program, WEFT_BUFFER_MASTER, u, 0);
         int32_t to = weft_program_buffer(program, WEFT_BUFFER_FULL, u, 0);
-        if (from < 0 || program->policies[u] != WEFT_POLICY_DP) continue;
+        if (from < 0 || program->ways[u].policy != WEFT_POLICY_DP) continue;
         const float *master = (const void *)job_rank_buffer(r, from);
         const uint16_t *rounded = (const void *)job_rank_buffer(r, to);
         int64_t elements = r->job->stages.shards->units[u].padded_elements;

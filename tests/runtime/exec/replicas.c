@@ -56,7 +56,7 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
         for (int k = 0; k < KINDS; k++) {
             /* Full parameters are gathered under hsdp. */
             const bool gathered =
-                program->policies[u] == WEFT_POLICY_HSDP && kinds[k] == WEFT_BUFFER_FULL;
+                program->ways[u].policy == WEFT_POLICY_HSDP && kinds[k] == WEFT_BUFFER_FULL;
             int32_t at = weft_program_buffer(program, kinds[k], u, 0);
             if (at < 0 || gathered) continue;
             flip(&r, &program->buffers[at]);

@@ -35,7 +35,7 @@ static int32_t count_others(const struct job *job, enum weft_policy policy)
 {
     int32_t n = 0;
     for (int32_t u = 0; u < job->program->n_units; u++)
-        n += job->stages.shards->units[u].trainable && job->program->policies[u] != policy;
+        n += job->stages.shards->units[u].trainable && job->program->ways[u].policy != policy;
     return n;
 }
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shard/way.h"
+
+#include <string.h>
+
+#define KEEPS(name, end)                                                                           \
+    {                                                                                              \
+        [WEFT_KEEP_DEVICE] = name end, [WEFT_KEEP_HOST] = name "+host" end,                        \
+        [WEFT_KEEP_DISK] = name "+disk" end, [WEFT_KEEP_HOST_UPDATE] = name "+host-update" end,    \
+    }
+#define NAMES(id, name, aliases, text)                                                             \
+    [WEFT_POLICY_##id] = {KEEPS(name, ""), KEEPS(name, "+host-parameters")},
+
+/* By policy, location of the shard and keep. */
+static const char *const names[WEFT_POLICY_COUNT][2][WEFT_KEEP_COUNT] = {WEFT_POLICY_MAP(NAMES)};
+
+struct weft_way weft_way_at(int number)
+{
+    const int rest = number / WEFT_POLICY_COUNT;
+    return (struct weft_way){(enum weft_policy)(number % WEFT_POLICY_COUNT),
+                             (enum weft_keep)(rest % WEFT_KEEP_COUNT),
+                             (enum weft_home)(rest / WEFT_KEEP_COUNT)};
+}
+
+int weft_way_number(struct weft_way way)
+{
+    return ((int)way.parameters * WEFT_KEEP_COUNT + (int)way.keep) * WEFT_POLICY_COUNT +
+           (int)way.policy;
+}
+
+const char *weft_way_name(struct weft_way way)
+{
+    return names[way.policy][way.parameters][way.keep];
+}
+
+bool weft_way_read(const char *name, struct weft_way *out)
+{
+    for (int number = 0; number < WEFT_WAYS; number++) {
+        const struct weft_way way = weft_way_at(number);
+        if (strcmp(weft_way_name(way), name) != 0) continue;
+        *out = way;
+        return true;
+    }
+    return false;
+}

@@ -44,10 +44,13 @@ static enum weft_status write_points(const struct weft_cli *cli, const struct we
 static enum weft_status write_figures(const struct weft_cli *cli, const struct weft_cases *cases,
                                       struct weft_error *err)
 {
-    struct weft_text svg, measured, gnuplot;
+    struct weft_text svg, gains, measured, gnuplot;
     weft_text_init(&svg);
     weft_cases_svg(cases, WEFT_CASE_SIMULATED, &svg);
     WEFT_TRY(write_file(cli, "study.svg", &svg, err));
+    weft_text_init(&gains);
+    weft_cases_gains_svg(cases, &gains);
+    WEFT_TRY(write_file(cli, "study.gains.svg", &gains, err));
     if (cli->measure) {
         weft_text_init(&measured);
         weft_cases_svg(cases, WEFT_CASE_MEASURED, &measured);
@@ -130,7 +133,9 @@ const struct weft_command weft_command_study = {
         "hold: more memory for scheduling shortens the step and saturates, less memory for "
         "policies\n"
         "lengthens the step, and the best division lies in between (docs/study.md).\n"
-        "-o DIR gets study.csv with its schema, study.txt, and the figure of two panels as "
+        "-o DIR gets study.csv with its schema, study.txt, study.gains.svg (gain over the best "
+        "rule,\n"
+        "and bands of policies by limit), and the figure of two panels as "
         "study.svg\n"
         "and as study.gp for gnuplot. The same study writes the same bytes. Each plan is kept in\n"
         "DIR/study.sweep until all files are written, so the same command goes on after a stop.\n"

@@ -69,6 +69,10 @@ void weft_cases_put_measured(const struct weft_cases *cases, struct weft_answer 
  * planner's, the lower one the overlap. Each point has its figures as data attributes. */
 void weft_cases_svg(const struct weft_cases *cases, enum weft_clock_of_case clock,
                     struct weft_text *out);
+/* A document of the same width. Its panel has the gain of the first planner over the best rule by
+ * limit, a line for each case, cut where no rule has a plan. Below it each case has bands: the
+ * shares of parameters by policy of the first planner's plans. */
+void weft_cases_gains_svg(const struct weft_cases *cases, struct weft_text *out);
 /* The same panels for gnuplot, with their data. */
 void weft_cases_gnuplot(const struct weft_cases *cases, struct weft_text *out);
 

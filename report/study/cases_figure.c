@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <string.h>
 
-#include "report/study/cases.h"
+#include "report/study/case_look.h"
 #include "report/study/svg.h"
 
 /* In tenths of a millimetre of a column of 85 mm, drawn twice as wide. */
 enum { WIDTH = 1700, LEFT = 170, TOP = 60, PANEL = 560, BETWEEN = 90, LINE = 34, TICKS = 5 };
 static const double font_size = 28, end_share = 0.97;
-
-static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                      "#56b4e9", "#e69f00", "#000000", "#999999"};
-static const char *const dashes[] = {"", "18 8", "4 8"};
-enum { N_COLOURS = sizeof colours / sizeof *colours, N_DASHES = sizeof dashes / sizeof *dashes };
 
 /* The limit of a case that the panels show: in the middle of its limits, rounded up. */
 static int32_t shown_limit(const struct weft_case *one)
@@ -42,27 +36,6 @@ static bool find_mark(const struct weft_case *one, enum weft_clock_of_case clock
                          .overlap = weft_case_overlap(point, clock),
                          .point = point};
     return true;
-}
-
-/* Number of the model among those of the study, in order of their first case. */
-static int32_t number_of_model(const struct weft_cases *cases, int32_t which, int32_t *network)
-{
-    int32_t number = 0, same = 0;
-    for (int32_t k = 0; k < which; k++) {
-        bool first = true;
-        for (int32_t before = 0; before < k; before++)
-            first = first && strcmp(cases->cases[before].model, cases->cases[k].model) != 0;
-        if (strcmp(cases->cases[k].model, cases->cases[which].model) == 0) same++;
-        number += first && strcmp(cases->cases[k].model, cases->cases[which].model) != 0;
-    }
-    if (same > 0) {
-        int32_t k = 0;
-        while (strcmp(cases->cases[k].model, cases->cases[which].model) != 0)
-            k++;
-        number = number_of_model(cases, k, network);
-    }
-    *network = same;
-    return number;
 }
 
 /* The figure while it is drawn. */
@@ -133,8 +106,8 @@ static void add_line(const struct panels *panels, int panel, int32_t which)
 {
     const struct weft_case *one = &panels->cases->cases[which];
     struct weft_text *out = panels->out;
-    int32_t network, n = 0;
-    const char *colour = colours[number_of_model(panels->cases, which, &network) % N_COLOURS];
+    int32_t n = 0;
+    const struct weft_case_look look = weft_case_look(panels->cases, which);
     struct mark mark;
     weft_text_add(out, "<path d=\"");
     for (int32_t from = 0; from <= shown_limit(one); from++)
@@ -144,12 +117,12 @@ static void add_line(const struct panels *panels, int panel, int32_t which)
     weft_text_addf(out,
                    "%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"4\" stroke-dasharray=\"%s\"/>"
                    "\n",
-                   n == 0 ? "M0 0" : "", colour, dashes[network % N_DASHES]);
+                   n == 0 ? "M0 0" : "", look.colour, look.dashes);
     for (int32_t from = 0; from <= shown_limit(one); from++) {
         if (!find_mark(one, panels->clock, from, &mark)) continue;
         weft_text_addf(out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"7\" fill=\"%s\" data-model=\"",
                        x_of(panels, mark.share),
-                       y_of(panels, panel, panel == 0 ? mark.slower : mark.overlap), colour);
+                       y_of(panels, panel, panel == 0 ? mark.slower : mark.overlap), look.colour);
         weft_svg_add_escaped(out, one->model);
         weft_text_addf(out,
                        "\" data-network=\"%s\" data-policy-limit-bytes=\"%lld\" "
@@ -165,8 +138,7 @@ static double add_legend(const struct panels *panels, double y)
     enum { COLUMNS = 3 };
     for (int32_t k = 0; k < panels->cases->n; k++) {
         const struct weft_case *one = &panels->cases->cases[k];
-        int32_t network;
-        const int32_t model = number_of_model(panels->cases, k, &network);
+        const struct weft_case_look look = weft_case_look(panels->cases, k);
         const double x = LEFT + (panels->right - LEFT) / COLUMNS * (k % COLUMNS);
         if (k > 0 && k % COLUMNS == 0) y += LINE;
         char limit[WEFT_UNITS_TEXT_BYTES];
@@ -174,7 +146,7 @@ static double add_legend(const struct panels *panels, double y)
         weft_text_addf(panels->out,
                        "<path d=\"M%.1f %.1fh60\" stroke=\"%s\" stroke-width=\"4\" "
                        "stroke-dasharray=\"%s\"/><text x=\"%.1f\" y=\"%.1f\">",
-                       x, y - 9, colours[model % N_COLOURS], dashes[network % N_DASHES], x + 70, y);
+                       x, y - 9, look.colour, look.dashes, x + 70, y);
         weft_svg_add_cut(panels->out, one->model, font_size, 200);
         weft_text_addf(panels->out, " x%s, %s</text>\n", one->network, limit);
     }

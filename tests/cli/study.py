@@ -13,7 +13,7 @@ from configs import tiny
 from hosts_run import each_library, run_hosts
 from tap import case, drawn_case, main
 
-FILES = ["study.csv", "study.gp", "study.schema.json", "study.svg", "study.txt"]
+FILES = ["study.csv", "study.gains.svg", "study.gp", "study.schema.json", "study.svg", "study.txt"]
 FLAGS = ["--planners", "ilp,greedy,fsdp2", "--work-limit", "20M", "--points", "3", "--jobs", "2"]
 
 
@@ -90,6 +90,40 @@ def the_figure_has_the_points(weft):
     for circle in circles[len(circles) // 2:]:
         y = bottom + (top - bottom) * (float(circle.getAttribute("data-overlap")) - low) / (high - low)
         assert abs(y - float(circle.getAttribute("cy"))) < 1, (y, circle.toxml())
+
+
+@case
+def gains_and_bands_are_those_of_the_points(weft):
+    """Places of circles give the gain by the ticks, and heights of bands the shares of policies."""
+    weft.expect(0, "study", *configs_of(weft), "--planners", "ilp,deepcompile", "--points", "3", "-o", "a", "-q")
+    page = xml.dom.minidom.parse(weft.path("a/study.gains.svg"))
+    points = {}
+    for point in points_of(weft, "a"):
+        if not point["policy_limit_bytes"]:
+            points[point["model"], point["network"], point["memory_limit_bytes"], point["planner"]] = point
+    ticks = [(float(text.getAttribute("data-tick")), float(text.getAttribute("y")) - 9)
+             for text in page.getElementsByTagName("text") if text.hasAttribute("data-tick")]
+    (low, bottom), (high, top) = ticks[0], ticks[-1]
+    seen = 0
+    for circle in page.getElementsByTagName("circle"):
+        place = tuple(circle.getAttribute(f"data-{name}") for name in ("model", "network", "memory-limit-bytes"))
+        gain = int(points[*place, "deepcompile"]["step_ns"]) / int(points[*place, "ilp"]["step_ns"]) - 1
+        drawn = low + (high - low) * (float(circle.getAttribute("cy")) - bottom) / (top - bottom)
+        assert abs(drawn - gain) < 1e-3 * (high - low), (place, drawn, gain)
+        seen += 1
+    assert seen == sum(point["planner"] == "deepcompile" and point["fits"] == "1" for point in points.values()) > 0
+    groups = page.getElementsByTagName("g")
+    assert len(groups) == 2
+    for group in groups:
+        *bands, frame = group.getElementsByTagName("path")
+        height = float(re.search(r"v(\d+)", frame.getAttribute("d"))[1])
+        own = [point for (model, network, _, planner), point in points.items() if planner == "ilp" and
+               (model, network) == (group.getAttribute("data-model"), group.getAttribute("data-network"))]
+        edges = [[float(number) for number in re.findall(r"[\d.]+", band.getAttribute("d"))] for band in bands]
+        left = min(edge[0] for edge in edges)
+        heights = sorted((edge[1] - edge[6]) / height for edge in edges if edge[0] == left and edge[1] > edge[6])
+        shares = sorted(float(own[0][name]) for name in own[0] if name.startswith("share_") and float(own[0][name]) > 0)
+        assert len(heights) == len(shares) and all(abs(a - b) < 1e-3 for a, b in zip(heights, shares)), (heights, shares)
 
 
 def stop_study(weft, folder):

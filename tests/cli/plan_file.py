@@ -57,8 +57,9 @@ def is_right(plan):
 
 @case
 def the_short_reader_computes_rows_and_step_again(weft):
-    """It agrees with plans of weft, also with a host tier, and refuses another step, row or limit."""
+    """It agrees with plans of weft, also with a host tier, and refuses another step, row or limit in 60 lines."""
     reader = str(Path(__file__).resolve().parents[2] / "bench/study/read_plan.py")
+    assert len(Path(reader).read_text(encoding="utf-8").splitlines()) <= 60
 
     def reads(plan):
         path = weft.write("read.json", plan)

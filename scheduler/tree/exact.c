@@ -11,6 +11,7 @@ enum { MEMORY_SLOTS = 1 << 16 };                                /* states met; a
 enum { STEPS_A_LOOK = 4096 };                                   /* at the budget */
 enum { KEY_WORDS = 9 + 2 * WEFT_MOST_LANES + WEFT_MOST_TIERS }; /* of a state, less its items */
 enum { FIRST_STRAYS = 2 };                      /* of the first round; each round doubles them */
+enum { GUIDE_REPAIRS = 8 };                     /* of the placement that guides a leaf */
 enum { MOST_EVENTS = 1000, MOST_DEPTH = 2500 }; /* slots and blocks; choices that the stack holds */
 
 /* A partial schedule. Bytes that gathers hold from now on follow from the number of blocks put. */
@@ -33,6 +34,11 @@ struct met {
     int32_t strays;
 };
 
+/* An item's window, to sort by it. */
+struct order {
+    int32_t item, first, last;
+};
+
 struct weft_exact {
     struct weft_search *search;
     const struct weft_problem *problem;
@@ -41,6 +47,13 @@ struct weft_exact {
     int64_t *key;     /* scratch of one state's key */
     int32_t *left;    /* [n_items]: blocks not put */
     int32_t *undone;  /* [n_items]: blocks not complete */
+    int32_t *by_last,
+        *by_first;         /* [n_items]: all items, last slots rising and first ones falling */
+    int32_t *last, *first; /* [n_active]: the same of the items that the strategies need */
+    int32_t n_active;
+    int32_t *rank;   /* [n_blocks]: places in the guide's order, by weft_list_first_blocks */
+    int32_t *launch; /* [n_blocks]: slots before which the guide does not put a block */
+    bool is_guided;
     struct weft_move *moves;
     struct met *met;
     int64_t left_ns[WEFT_MOST_LANES]; /* of blocks not put, by lane */
@@ -53,6 +66,39 @@ struct weft_exact {
     enum weft_status status;
 };
 
+static int compare_last(const void *a, const void *b)
+{
+    const struct order *x = a, *y = b;
+    if (x->last != y->last) return x->last < y->last ? -1 : 1;
+    return x->item < y->item ? -1 : x->item > y->item;
+}
+
+static int compare_first(const void *a, const void *b)
+{
+    const struct order *x = a, *y = b;
+    if (x->first != y->first) return x->first > y->first ? -1 : 1;
+    return x->item < y->item ? -1 : x->item > y->item;
+}
+
+static enum weft_status sort_items(struct weft_exact *exact, struct weft_error *err)
+{
+    const int32_t n = exact->problem->n_items;
+    struct order *orders = calloc((size_t)n + 1, sizeof *orders);
+    if (!orders) return weft_fail_memory(err, "an exact search");
+    for (int32_t i = 0; i < n; i++) {
+        const struct weft_item *it = &exact->problem->items[i].item;
+        orders[i] = (struct order){.item = i, .first = it->first, .last = it->last};
+    }
+    qsort(orders, (size_t)n, sizeof *orders, compare_last);
+    for (int32_t i = 0; i < n; i++)
+        exact->by_last[i] = orders[i].item;
+    qsort(orders, (size_t)n, sizeof *orders, compare_first);
+    for (int32_t i = 0; i < n; i++)
+        exact->by_first[i] = orders[i].item;
+    free(orders);
+    return WEFT_OK;
+}
+
 enum weft_status weft_exact_create(struct weft_search *search, struct weft_exact **out,
                                    struct weft_error *err)
 {
@@ -63,8 +109,9 @@ enum weft_status weft_exact_create(struct weft_search *search, struct weft_exact
     exact->problem = search->table->problem;
     size_t n_rows = (size_t)search->table->n_rows;
     exact->rows = calloc(n_rows + n_slots + 1 + n_items + KEY_WORDS, sizeof *exact->rows);
-    exact->left = calloc(2 * n_items + 1, sizeof *exact->left);
-    exact->moves = calloc((size_t)search->table->n_blocks + 1, sizeof *exact->moves);
+    const size_t n_blocks = (size_t)search->table->n_blocks;
+    exact->left = calloc(6 * n_items + 2 * n_blocks + 1, sizeof *exact->left);
+    exact->moves = calloc(n_blocks + 1, sizeof *exact->moves);
     exact->met = calloc(MEMORY_SLOTS, sizeof *exact->met);
     if (!exact->rows || !exact->left || !exact->moves || !exact->met) {
         weft_exact_destroy(exact);
@@ -73,6 +120,17 @@ enum weft_status weft_exact_create(struct weft_search *search, struct weft_exact
     exact->rest_ns = exact->rows + n_rows;
     exact->key = exact->rest_ns + n_slots + 1;
     exact->undone = exact->left + n_items;
+    exact->by_last = exact->undone + n_items;
+    exact->by_first = exact->by_last + n_items;
+    exact->last = exact->by_first + n_items;
+    exact->first = exact->last + n_items;
+    exact->rank = exact->first + n_items;
+    exact->launch = exact->rank + n_blocks;
+    const enum weft_status status = sort_items(exact, err);
+    if (status != WEFT_OK) {
+        weft_exact_destroy(exact);
+        return status;
+    }
     *out = exact;
     return WEFT_OK;
 }
@@ -127,6 +185,46 @@ static bool fits_slot(const struct weft_exact *exact, const struct state *at, in
     return true;
 }
 
+static int64_t left_of(const struct weft_exact *exact, int32_t item)
+{
+    return exact->left[item] * exact->problem->items[item].block_ns;
+}
+
+/* True if a lane cannot carry all blocks that are due by the end of some slot, and compute
+ * afterwards, before `best_ns`. */
+static bool misses_due(const struct weft_exact *exact, const struct state *at, int64_t best_ns)
+{
+    int64_t free_ns[WEFT_MOST_LANES];
+    for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++)
+        free_ns[lane] =
+            at->lanes.now_ns + (at->lanes.left[lane] + WEFT_RATE_ONE - 1) / WEFT_RATE_ONE;
+    for (int32_t k = 0; k < exact->n_active; k++) {
+        const int32_t item = exact->last[k];
+        if (exact->left[item] == 0) continue;
+        int64_t *ns = &free_ns[lane_of(exact, item)];
+        *ns += left_of(exact, item);
+        if (*ns + exact->rest_ns[item_of(exact, item)->last + 1] >= best_ns) return true;
+    }
+    return false;
+}
+
+/* True if a lane cannot carry all blocks that some later slot releases before `best_ns`. Compute
+ * ends at `end_ns` at the earliest. */
+static bool misses_end(const struct weft_exact *exact, const struct state *at, int64_t end_ns,
+                       int64_t best_ns)
+{
+    int64_t work_ns[WEFT_MOST_LANES] = {0};
+    for (int32_t k = 0; k < exact->n_active; k++) {
+        const int32_t item = exact->first[k], first = item_of(exact, item)->first;
+        if (first <= at->slot) break;
+        if (exact->left[item] == 0) continue;
+        int64_t *ns = &work_ns[lane_of(exact, item)];
+        *ns += left_of(exact, item);
+        if (end_ns - exact->rest_ns[first] + *ns >= best_ns) return true;
+    }
+    return false;
+}
+
 /* True if no continuation can beat the best known step. */
 static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
 {
@@ -140,7 +238,8 @@ static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
         int64_t ns = exact->left_ns[lane] + (at->lanes.left[lane] + one - 1) / one;
         if (ns > 0 && at->lanes.now_ns + ns + norm_ns >= best_ns) return true;
     }
-    return false;
+    return misses_due(exact, at, best_ns) ||
+           misses_end(exact, at, at->lanes.now_ns + compute_ns, best_ns - norm_ns);
 }
 
 /* True if the state was met before in this round, at the same time or earlier, with at least as
@@ -290,20 +389,58 @@ static bool may_stray(struct weft_exact *exact, struct state *at)
     return at->strays > 0 && at->strays-- > 0;
 }
 
-/* Tries each block that the idle lane may carry, and rest until the next slot. */
+static int32_t next_block(const struct weft_exact *exact, int32_t item)
+{
+    const int32_t n_blocks = item_of(exact, item)->n_blocks;
+    return weft_list_first_blocks(exact->search->list)[item] + n_blocks - exact->left[item];
+}
+
+/* The item on the lane whose next block has the least rank above `rank`; -1: none. */
+static int32_t next_item(const struct weft_exact *exact, int32_t lane, int32_t rank)
+{
+    int32_t next = -1, least = INT32_MAX;
+    for (int32_t k = 0; k < exact->n_active; k++) {
+        const int32_t item = exact->last[k];
+        if (exact->left[item] == 0 || lane_of(exact, item) != lane) continue;
+        const int32_t own = exact->rank[next_block(exact, item)];
+        if (own <= rank || own >= least) continue;
+        next = item;
+        least = own;
+    }
+    return next;
+}
+
+/* True if the guide puts no block of the lane now. */
+static bool guide_rests(const struct weft_exact *exact, const struct state *at, int32_t lane)
+{
+    const int32_t item = exact->is_guided ? next_item(exact, lane, -1) : -1;
+    if (item < 0) return false;
+    return exact->launch[next_block(exact, item)] > at->slot || !may_put(exact, at, item);
+}
+
+static void rest_lane(struct weft_exact *exact, struct state at, int32_t lane)
+{
+    at.rests[lane] = true;
+    explore_state(exact, at);
+}
+
+/* Tries each block that the idle lane may carry, in the guide's order, and rest until the next
+ * slot. The guide's own choice comes first. */
 static void choose_block(struct weft_exact *exact, struct state at, int32_t lane)
 {
-    bool strays = false;
-    for (int32_t i = 0; i < exact->search->table->n_items; i++) {
-        if (lane_of(exact, i) != lane || !may_put(exact, &at, i)) continue;
+    const bool rests = guide_rests(exact, &at, lane);
+    bool strays = rests;
+    if (rests) rest_lane(exact, at, lane);
+    for (int32_t i = next_item(exact, lane, -1); i >= 0;
+         i = next_item(exact, lane, exact->rank[next_block(exact, i)])) {
+        if (!may_put(exact, &at, i)) continue;
         struct state put = at;
         if (strays && !may_stray(exact, &put)) return;
         strays = true;
         put_block(exact, put, i);
     }
-    if (strays && !may_stray(exact, &at)) return;
-    at.rests[lane] = true;
-    explore_state(exact, at);
+    if (rests || (strays && !may_stray(exact, &at))) return;
+    rest_lane(exact, at, lane);
 }
 
 /* Ends the rest of lanes with an item that waited for a block of item `done`. */
@@ -368,6 +505,47 @@ static void explore_state(struct weft_exact *exact, struct state at)
     if (next_ns < INT64_MAX) advance_to(exact, at, next_ns);
 }
 
+/* Guides by the search's best if it has the strategies, otherwise by a placement of their own. */
+static void set_guide(struct weft_exact *exact)
+{
+    struct weft_search *search = exact->search;
+    const int32_t *first_blocks = weft_list_first_blocks(search->list);
+    const size_t bytes = (size_t)search->table->n_decisions * sizeof *search->strategies;
+    const bool is_best =
+        search->step_ns >= 0 && memcmp(search->strategies, exact->strategies, bytes) == 0;
+    const struct weft_move *moves = is_best ? search->moves : exact->moves;
+    int32_t n_moves = search->n_moves, rule = 0;
+    exact->is_guided = is_best || weft_list_best(search->list, exact->strategies, &rule) >= 0;
+    if (exact->is_guided && !is_best)
+        exact->is_guided =
+            weft_repair_place(search->repair, search->list, exact->strategies,
+                              weft_list_rules[rule], GUIDE_REPAIRS, exact->moves, &n_moves) >= 0;
+    for (int32_t b = 0; b < search->table->n_blocks; b++) {
+        exact->rank[b] = b;
+        exact->launch[b] = 0;
+    }
+    if (!exact->is_guided) return;
+    memset(exact->undone, 0, (size_t)search->table->n_items * sizeof *exact->undone);
+    for (int32_t k = 0; k < n_moves; k++) {
+        const int32_t item = moves[k].item, block = first_blocks[item] + exact->undone[item]++;
+        exact->rank[block] = k;
+        if (item_of(exact, item)->acquires) exact->launch[block] = moves[k].slot;
+    }
+}
+
+static void list_active(struct weft_exact *exact)
+{
+    int32_t n_first = 0;
+    exact->n_active = 0;
+    for (int32_t k = 0; k < exact->problem->n_items; k++) {
+        const int32_t late = exact->by_first[k], early = exact->by_last[k];
+        if (weft_item_active(item_of(exact, late), exact->strategies))
+            exact->first[n_first++] = late;
+        if (weft_item_active(item_of(exact, early), exact->strategies))
+            exact->last[exact->n_active++] = early;
+    }
+}
+
 static bool begin_exact(struct weft_exact *exact)
 {
     const struct weft_digest *table = exact->search->table;
@@ -378,6 +556,7 @@ static bool begin_exact(struct weft_exact *exact)
         exact->rest_ns[s] = exact->rest_ns[s + 1] + slot_ns(exact, s);
     for (int32_t r = 0; r < table->n_rows; r++)
         if (exact->rows[r] > weft_digest_limit_bytes(table)) return false;
+    list_active(exact);
     for (int32_t i = 0; i < table->n_items; i++) {
         bool active = weft_item_active(item_of(exact, i), exact->strategies);
         exact->left[i] = exact->undone[i] = active ? item_of(exact, i)->n_blocks : 0;
@@ -419,8 +598,14 @@ enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strateg
         return WEFT_OK;
     }
     *complete = true;
-    if (!begin_exact(exact)) return WEFT_OK;
+    int64_t guide_ns = -1; /* the step of the guide's plan */
     for (int32_t strays = FIRST_STRAYS;; strays *= 2) {
+        if (guide_ns != exact->search->step_ns) {
+            guide_ns = exact->search->step_ns;
+            strays = FIRST_STRAYS;
+            set_guide(exact);
+            if (!begin_exact(exact)) return exact->status;
+        }
         explore_round(exact, strays);
         if (!exact->strayed || exact->steps_left <= 0) break;
     }

@@ -2,7 +2,9 @@
 /* Exact placement: the fastest placement of given strategies. A depth-first search chooses the next
  * block of each idle lane, in time, on the lanes of the simulator. It drops a state that was met at
  * the same time or earlier, and one that cannot beat the best known step. It is exhaustive unless
- * its steps run out, so it suits small problems. It does not try problems too deep for a stack.
+ * its steps run out, so it suits small problems. A guide orders the choices: the search's best plan
+ * if it has the strategies, otherwise a placement by list scheduling. Rounds first try plans that
+ * differ from the guide in few choices. It does not try problems too deep for a stack.
  *
  * RESULTS.md: planner-ideas/exact. */
 #ifndef WEFT_SCHEDULER_TREE_EXACT_H

@@ -95,6 +95,48 @@ Test(exact, starts_followers_in_the_middle_of_a_slot)
     }
 }
 
+/* The best step of the leanest strategies after so many steps of search. */
+static int64_t step_after(const struct weft_problem *problem, int64_t most_steps, bool *complete)
+{
+    struct weft_digest *table = NULL;
+    struct weft_search *search = NULL;
+    struct weft_exact *exact = NULL;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
+    cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
+    cr_assert_geq(weft_search_try(search, table->leanest), 0);
+    cr_assert_eq(weft_exact_try(exact, table->leanest, most_steps, complete, NULL), WEFT_OK);
+    const int64_t step_ns = search->step_ns;
+    weft_exact_destroy(exact);
+    weft_search_destroy(search);
+    weft_digest_destroy(table);
+    return step_ns;
+}
+
+/* A search that takes items in the order of their numbers finds none of these plans so soon. */
+Test(exact, begins_near_the_best_plan)
+{
+    int n_open = 0, n_found = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct tiny_shape shape = {.n_units = 4,
+                                   .most_blocks = 2,
+                                   .policies = 15,
+                                   .load = 0.5 + 0.05 * (double)(seed % 20)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        bool complete = false;
+        tiny_set_limit(problem, 0.03 * (double)(seed % 13));
+        const int64_t first_ns = step_after(problem, 0, &complete);
+        const int64_t best_ns = step_after(problem, 300000, &complete);
+        if (complete && best_ns < first_ns) {
+            n_open++;
+            n_found += step_after(problem, 150, &complete) == best_ns;
+        }
+        weft_problem_destroy(problem);
+    }
+    cr_assert_geq(n_open, 5, "%d", n_open);
+    cr_assert_geq(3 * n_found, 2 * n_open, "%d of %d", n_found, n_open);
+}
+
 Test(exact, says_when_its_steps_ran_out)
 {
     int n_incomplete = 0;

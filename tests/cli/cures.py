@@ -67,6 +67,30 @@ def keys_flags_and_verbs_that_messages_name_are_there(weft):
     assert count[0] > 250 and count[1] > 300 and count[2] > 20, count
 
 
+def first_cells():
+    """Yields (line, quoted text) of the tables of docs/troubleshooting.md."""
+    for number, line in enumerate((SOURCE / "docs/troubleshooting.md").read_text(encoding="utf-8").splitlines(), 1):
+        found = re.match(r"\| `([^`]+)` \|", line)
+        if found:
+            yield number, found[1]
+
+
+def is_told(quoted, texts):
+    """Whether one message has all parts of the text, in their order; conversions stand for "..."."""
+    pattern = re.compile(".*".join(re.escape(part) for part in quoted.split("...")))
+    return any(pattern.search(text) for text in texts)
+
+
+@case
+def texts_that_the_docs_quote_are_messages(weft):
+    texts = [text for _, text in literals()]
+    cells = list(first_cells())
+    missing = [cell for cell in cells if not is_told(cell[1], texts)]
+    assert not missing, missing
+    assert len(cells) > 25
+    assert not is_told("no plan fits the memory limitt of", texts), "a changed letter is found"
+
+
 def settings(*pairs):
     return [word for pair in pairs for word in ("--set", pair)]
 

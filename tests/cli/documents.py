@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs pasted in README and docs are compared with the program's: documents.py WEFT [slow]. TAP.
+"""Outputs pasted in README and docs are compared with the program's: documents.py WEFT [slow|tutorial]. TAP.
 
 A block is an indented line `$ COMMAND` (continued by a backslash) and its output, up to a line that is not indented.
 White space does not count, because lines are folded for reading. A line `...` stands for lines left out.
 Analytic plans are the same bytes everywhere, so their blocks are compared word by word. Outputs with measured times
-or losses differ from machine to machine, so only the first words of their lines are compared.
+or losses differ from machine to machine, so only the first words of their lines are compared. Commands of the tutorial
+need the files of the commands before, so they run in a run of this test of their own.
 """
 import re
 import shlex
@@ -15,9 +16,15 @@ from tap import case, main
 
 SOURCE = Path(__file__).resolve().parents[2]
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+TUTORIAL = Path("docs/tutorial.md")
 # First words of a command, and the reason to compare only the labels of its output.
 MEASURED = {"weft plan configs/runs/gpt-10m.json": "its layer times are measured",
-            "weft train": "losses hang on the processor"}
+            "weft train": "losses hang on the processor",
+            "weft profile": "its times are measured", "weft best run.json": "its times are measured",
+            "weft report": "its run is measured", "weft generate": "it has a measured run's letters",
+            "WEFT_FAILPOINT=forward:rank=1:step=15:do=kill": "a process has a number"}
+# First words of commands that fail as the page says, with their exit codes. Their output is that of stderr.
+FAILS = {"WEFT_FAILPOINT=forward:rank=1:step=15:do=kill": 69}
 # First words of commands that are not run, and the reason.
 NOT_RUN = {"make": "`make demo` measures this machine for half a minute; cli-demo runs weft demo",
            "apt-get": "installs packages and trains for minutes",
@@ -50,9 +57,14 @@ def first_with(table, command):
 
 
 def run(weft, command):
-    words = shlex.split(command)
+    words, env = shlex.split(command), {}
+    while "=" in words[0]:
+        name, env[name] = words.pop(0).split("=", 1)
     assert words[0] == "weft", command
-    return weft.expect(0, *words[1:], "--progress=none", timeout=1200)
+    code, out, err = weft.run(*words[1:], "--progress=none", env=env, timeout=1200)
+    failure = first_with(FAILS, command)
+    assert code == FAILS.get(failure, 0), f"exit {code}\n{err}{out[-500:]}"
+    return err if failure else out
 
 
 def words_of(text):
@@ -80,11 +92,13 @@ def compare_labels(told, shown):
 
 @case
 def pasted_outputs_are_printed(weft):
-    slow = sys.argv[2:] == ["slow"]
+    slow, tutorial = sys.argv[2:] == ["slow"], sys.argv[2:] == ["tutorial"]
     (weft.directory / "configs").symlink_to(SOURCE / "configs")
     bad, compared = [], 0
     for document, number, command, output in blocks():
-        if first_with(NOT_RUN, command) or bool(first_with(SLOW, command)) != slow:
+        if first_with(NOT_RUN, command) or (document == TUTORIAL) != tutorial:
+            continue
+        if not tutorial and bool(first_with(SLOW, command)) != slow:
             continue
         try:
             told = run(weft, command)
@@ -114,7 +128,7 @@ def a_changed_word_is_found(weft):
 @case
 def commands_that_are_not_run_say_why(weft):
     for document, number, command, _ in blocks():
-        assert command.startswith("weft ") or first_with(NOT_RUN, command), f"{document}:{number}: {command}"
+        assert re.match(r"(?:\w+=\S+ )*weft ", command) or first_with(NOT_RUN, command), f"{document}:{number}: {command}"
 
 
 main(sys.argv[1])

@@ -11,6 +11,7 @@
 #include "runtime/nn/cpu/gemm/gemm.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/nn.h"
+#include "runtime/nn/step.h"
 
 struct weft_nn_cpu {
     struct weft_nn base;
@@ -59,22 +60,6 @@ WEFT_MUST_USE enum weft_status weft_nn_cpu_walk_prepare(const struct weft_nn_cal
 weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
 
 /* Parts of layers */
-
-/* The part of a buffer at a layout's offset. */
-static inline void *weft_nn_part(void *buffer, int64_t offset_bytes)
-{
-    return (char *)buffer + offset_bytes;
-}
-
-/* Address of element `index` in an array of the dtype. */
-static inline const void *weft_nn_at(enum weft_dtype dtype, const void *array, int64_t index)
-{
-    return (const char *)array + index * weft_dtype_bytes(dtype);
-}
-static inline void *weft_nn_to(enum weft_dtype dtype, void *array, int64_t index)
-{
-    return (char *)array + index * weft_dtype_bytes(dtype);
-}
 
 /* Causal self-attention of every head of every sample. `heads` / `kv_heads` adjacent heads of
  * queries share a head of keys and values. Rows of query, key and value have strides, and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/nn/cpu/layers/walk.h"
 
-enum weft_status weft_nn_cpu_activate_forward(const struct weft_nn_cpu_step *at,
+enum weft_status weft_nn_cpu_activate_forward(const struct weft_nn_walked *at,
                                               struct weft_error *err)
 {
     (void)err;
@@ -16,7 +16,7 @@ enum weft_status weft_nn_cpu_activate_forward(const struct weft_nn_cpu_step *at,
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cpu_activate_backward(const struct weft_nn_cpu_step *at,
+enum weft_status weft_nn_cpu_activate_backward(const struct weft_nn_walked *at,
                                                struct weft_error *err)
 {
     (void)err;

@@ -7,12 +7,12 @@
 enum { QUERY, KEY, VALUE };
 
 /* Without them backward computes a stripe's or tile's probabilities again. */
-static bool saves_probabilities(const struct weft_nn_cpu_step *at)
+static bool saves_probabilities(const struct weft_nn_walked *at)
 {
     return at->step->from->save != WEFT_WORD_LOG_SUMS;
 }
 
-static struct weft_nn_attention attention_of(const struct weft_nn_cpu_step *at)
+static struct weft_nn_attention attention_of(const struct weft_nn_walked *at)
 {
     return (struct weft_nn_attention){
         .dtype = at->call->batch.compute,
@@ -33,8 +33,8 @@ static struct weft_nn_attention attention_of(const struct weft_nn_cpu_step *at)
 }
 
 /* Appends rows of the operand to cached ones. Returns all of them, which are dense. */
-static const void *append_rows(const struct weft_nn_cpu_step *at,
-                               const struct weft_nn_operand *rows, int64_t column)
+static const void *append_rows(const struct weft_nn_walked *at, const struct weft_nn_operand *rows,
+                               int64_t column)
 {
     const enum weft_dtype dtype = at->call->batch.compute;
     const struct weft_nn_cache *cache = at->call->cache;
@@ -47,7 +47,7 @@ static const void *append_rows(const struct weft_nn_cpu_step *at,
 }
 
 /* Attends with this call's rows, which follow those in the cache. */
-static enum weft_status attend_cached(const struct weft_nn_cpu_step *at, struct weft_error *err)
+static enum weft_status attend_cached(const struct weft_nn_walked *at, struct weft_error *err)
 {
     const int64_t columns = at->in[KEY].columns, column = at->step->cache_column;
     struct weft_nn_attention attention = attention_of(at);
@@ -60,15 +60,14 @@ static enum weft_status attend_cached(const struct weft_nn_cpu_step *at, struct 
     return weft_nn_cpu_attend_heads_from(at->cpu, &attention, at->out[0].data, err);
 }
 
-enum weft_status weft_nn_cpu_attend_forward(const struct weft_nn_cpu_step *at,
-                                            struct weft_error *err)
+enum weft_status weft_nn_cpu_attend_forward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     if (at->call->cache != NULL) return attend_cached(at, err);
     const struct weft_nn_attention attention = attention_of(at);
     return weft_nn_cpu_attend_heads(at->cpu, &attention, at->out[0].data, err);
 }
 
-enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_cpu_step *at,
+enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_walked *at,
                                              struct weft_error *err)
 {
     const struct weft_nn_attention attention = attention_of(at);

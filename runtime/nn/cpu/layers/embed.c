@@ -5,7 +5,7 @@
 
 enum { TOKENS, POSITIONS };
 
-static enum weft_status check_tokens(const struct weft_nn_cpu_step *at, struct weft_error *err)
+static enum weft_status check_tokens(const struct weft_nn_walked *at, struct weft_error *err)
 {
     const struct weft_nn_call *call = at->call;
     const int32_t *tokens = at->in[0].data;
@@ -29,8 +29,7 @@ static int64_t position_of(const struct weft_nn_call *call, int64_t row)
     return row % call->batch.seq_len + (call->cache != NULL ? call->cache->before : 0);
 }
 
-enum weft_status weft_nn_cpu_embed_forward(const struct weft_nn_cpu_step *at,
-                                           struct weft_error *err)
+enum weft_status weft_nn_cpu_embed_forward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     WEFT_TRY(check_tokens(at, err));
     const enum weft_dtype dtype = at->call->batch.compute;
@@ -48,7 +47,7 @@ enum weft_status weft_nn_cpu_embed_forward(const struct weft_nn_cpu_step *at,
 }
 
 /* gradient += row, widened in pieces on the stack. */
-static void add_row(const struct weft_nn_cpu_step *at, const void *row, void *gradient)
+static void add_row(const struct weft_nn_walked *at, const void *row, void *gradient)
 {
     enum { PIECE = 1024 };
     const enum weft_dtype from = at->call->batch.compute, to = at->call->gradient_dtype;
@@ -65,8 +64,7 @@ static void add_row(const struct weft_nn_cpu_step *at, const void *row, void *gr
 
 /* Adds row i of dy to its row of each table, in the order of i. Tokens repeat, and the order of
  * their sum must be fixed. */
-enum weft_status weft_nn_cpu_embed_backward(const struct weft_nn_cpu_step *at,
-                                            struct weft_error *err)
+enum weft_status weft_nn_cpu_embed_backward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     WEFT_TRY(check_tokens(at, err));
     const struct weft_nn_call *call = at->call;

@@ -3,7 +3,7 @@
 
 enum { GATE, UP };
 
-enum weft_status weft_nn_cpu_gate_forward(const struct weft_nn_cpu_step *at, struct weft_error *err)
+enum weft_status weft_nn_cpu_gate_forward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     (void)err;
     weft_nn_step_kernels(at)->gate(at->in[GATE].rows, at->in[GATE].columns, at->in[GATE].stride,
@@ -11,8 +11,7 @@ enum weft_status weft_nn_cpu_gate_forward(const struct weft_nn_cpu_step *at, str
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cpu_gate_backward(const struct weft_nn_cpu_step *at,
-                                           struct weft_error *err)
+enum weft_status weft_nn_cpu_gate_backward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     (void)err;
     weft_nn_step_kernels(at)->gate_backward(

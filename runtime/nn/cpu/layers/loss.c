@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/nn/cpu/layers/walk.h"
 
-static enum weft_status check_targets(const struct weft_nn_cpu_step *at, struct weft_error *err)
+static enum weft_status check_targets(const struct weft_nn_walked *at, struct weft_error *err)
 {
     const struct weft_nn_call *call = at->call;
     const int64_t classes = at->in[0].columns;
@@ -18,7 +18,7 @@ static enum weft_status check_targets(const struct weft_nn_cpu_step *at, struct 
 
 /* Logits become the rows' own gradient in place. Backward of their product multiplies by the loss
  * scale. */
-enum weft_status weft_nn_cpu_loss_forward(const struct weft_nn_cpu_step *at, struct weft_error *err)
+enum weft_status weft_nn_cpu_loss_forward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     const struct weft_nn_operand *logits = &at->in[0];
     WEFT_TRY(check_targets(at, err));

@@ -6,7 +6,7 @@
 /* Means over the sequence use pieces of columns on the stack. */
 enum { COLUMNS = 1024 };
 
-enum weft_status weft_nn_cpu_mean_rows_forward(const struct weft_nn_cpu_step *at,
+enum weft_status weft_nn_cpu_mean_rows_forward(const struct weft_nn_walked *at,
                                                struct weft_error *err)
 {
     (void)err;
@@ -33,7 +33,7 @@ enum weft_status weft_nn_cpu_mean_rows_forward(const struct weft_nn_cpu_step *at
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cpu_mean_rows_backward(const struct weft_nn_cpu_step *at,
+enum weft_status weft_nn_cpu_mean_rows_backward(const struct weft_nn_walked *at,
                                                 struct weft_error *err)
 {
     (void)err;

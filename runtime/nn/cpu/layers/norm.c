@@ -5,7 +5,7 @@ enum { WEIGHT, BIAS };
 enum { MEAN, RSTD };
 
 /* Kind rms has only rstd. */
-static struct weft_parts parts_of(const struct weft_nn_cpu_step *at)
+static struct weft_parts parts_of(const struct weft_nn_walked *at)
 {
     const int64_t parts = at->step->sizes.parts > 0 ? at->step->sizes.parts : 1;
     return (struct weft_parts){.rows = at->in[0].rows,
@@ -15,7 +15,7 @@ static struct weft_parts parts_of(const struct weft_nn_cpu_step *at)
                                .y_stride = at->out[0].stride};
 }
 
-static enum weft_status rms_backward(const struct weft_nn_cpu_step *at)
+static enum weft_status rms_backward(const struct weft_nn_walked *at)
 {
     const struct weft_parts parts = parts_of(at);
     weft_nn_step_kernels(at)->rms_norm_backward(
@@ -25,7 +25,7 @@ static enum weft_status rms_backward(const struct weft_nn_cpu_step *at)
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cpu_norm_forward(const struct weft_nn_cpu_step *at, struct weft_error *err)
+enum weft_status weft_nn_cpu_norm_forward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     (void)err;
     if (at->step->from->kind == WEFT_WORD_RMS) {
@@ -41,8 +41,7 @@ enum weft_status weft_nn_cpu_norm_forward(const struct weft_nn_cpu_step *at, str
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cpu_norm_backward(const struct weft_nn_cpu_step *at,
-                                           struct weft_error *err)
+enum weft_status weft_nn_cpu_norm_backward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     (void)err;
     if (at->step->from->kind == WEFT_WORD_RMS) return rms_backward(at);

@@ -4,7 +4,7 @@
 enum { WEIGHT, BIAS };
 
 /* y = x W^T, then the finish. */
-static enum weft_status multiply_forward(const struct weft_nn_cpu_step *at,
+static enum weft_status multiply_forward(const struct weft_nn_walked *at,
                                          const struct weft_product_finish *finish,
                                          struct weft_error *err)
 {
@@ -28,13 +28,13 @@ static enum weft_status multiply_forward(const struct weft_nn_cpu_step *at,
 }
 
 /* The activation's product takes its bias's gradient from sums of the columns of dx. */
-static bool sums_columns(const struct weft_nn_cpu_step *at)
+static bool sums_columns(const struct weft_nn_walked *at)
 {
     return at->slope.data != NULL && at->walk->steps[at->step->slope].n_tensors > BIAS;
 }
 
 /* dx = scale dy W, then the finish. */
-static enum weft_status multiply_input(const struct weft_nn_cpu_step *at,
+static enum weft_status multiply_input(const struct weft_nn_walked *at,
                                        const struct weft_nn_operand *dy, struct weft_error *err)
 {
     const enum weft_dtype dtype = at->call->batch.compute;
@@ -61,7 +61,7 @@ static enum weft_status multiply_input(const struct weft_nn_cpu_step *at,
 }
 
 /* The gradient of the weight, scale dy^T x, unless it is frozen. */
-static enum weft_status multiply_weight(const struct weft_nn_cpu_step *at,
+static enum weft_status multiply_weight(const struct weft_nn_walked *at,
                                         const struct weft_nn_operand *dy, struct weft_error *err)
 {
     const struct weft_nn_call *call = at->call;
@@ -85,7 +85,7 @@ static enum weft_status multiply_weight(const struct weft_nn_cpu_step *at,
     return weft_gemm_run(at->cpu->gemm, &product, err);
 }
 
-enum weft_status weft_nn_cpu_product_forward(const struct weft_nn_cpu_step *at,
+enum weft_status weft_nn_cpu_product_forward(const struct weft_nn_walked *at,
                                              struct weft_error *err)
 {
     const struct weft_product_finish finish = {
@@ -93,7 +93,7 @@ enum weft_status weft_nn_cpu_product_forward(const struct weft_nn_cpu_step *at,
     return multiply_forward(at, &finish, err);
 }
 
-enum weft_status weft_nn_cpu_product_then(const struct weft_nn_cpu_step *at, struct weft_error *err)
+enum weft_status weft_nn_cpu_product_then(const struct weft_nn_walked *at, struct weft_error *err)
 {
     (void)err;
     const struct weft_nn_operand *y = &at->out[0];
@@ -103,7 +103,7 @@ enum weft_status weft_nn_cpu_product_then(const struct weft_nn_cpu_step *at, str
 
 /* The gradient of the product itself. A later product may have turned the activation's already, and
  * then the sums have its columns. */
-static struct weft_nn_operand turn_output(const struct weft_nn_cpu_step *at)
+static struct weft_nn_operand turn_output(const struct weft_nn_walked *at)
 {
     if (at->step->n_out == 1 || at->step->has_slope) return at->d_out;
     weft_nn_step_kernels(at)->gelu_backward(at->out[0].rows, at->out[0].columns, at->out[0].data,
@@ -111,7 +111,7 @@ static struct weft_nn_operand turn_output(const struct weft_nn_cpu_step *at)
     return at->turned;
 }
 
-static void give_bias(const struct weft_nn_cpu_step *at, const struct weft_nn_operand *dy)
+static void give_bias(const struct weft_nn_walked *at, const struct weft_nn_operand *dy)
 {
     if (at->step->n_tensors <= BIAS || at->call->gradients[weft_nn_step_tensor(at, BIAS)] == NULL)
         return;
@@ -121,7 +121,7 @@ static void give_bias(const struct weft_nn_cpu_step *at, const struct weft_nn_op
     weft_nn_step_give(at, BIAS, dy->columns, at->scale, at->sums);
 }
 
-enum weft_status weft_nn_cpu_product_backward(const struct weft_nn_cpu_step *at,
+enum weft_status weft_nn_cpu_product_backward(const struct weft_nn_walked *at,
                                               struct weft_error *err)
 {
     const struct weft_nn_operand dy = turn_output(at);

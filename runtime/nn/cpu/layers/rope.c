@@ -6,7 +6,7 @@
 #include "runtime/nn/cpu/layers/walk.h"
 
 /* Turns the columns of the input in a whole value. */
-static void turn_columns(const struct weft_nn_cpu_step *at, bool back,
+static void turn_columns(const struct weft_nn_walked *at, bool back,
                          const struct weft_nn_operand *whole)
 {
     float frequencies[WEFT_ROPE_MOST_SIZE / 2];
@@ -28,7 +28,7 @@ static void turn_columns(const struct weft_nn_cpu_step *at, bool back,
 }
 
 /* Copies rows, unless they are in place. */
-static void copy_rows(const struct weft_nn_cpu_step *at, const void *from, int64_t stride,
+static void copy_rows(const struct weft_nn_walked *at, const void *from, int64_t stride,
                       const struct weft_nn_operand *to)
 {
     const enum weft_dtype dtype = at->call->batch.compute;
@@ -38,7 +38,7 @@ static void copy_rows(const struct weft_nn_cpu_step *at, const void *from, int64
                bytes);
 }
 
-enum weft_status weft_nn_cpu_rope_forward(const struct weft_nn_cpu_step *at, struct weft_error *err)
+enum weft_status weft_nn_cpu_rope_forward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     (void)err;
     const void *whole = weft_nn_at(at->call->batch.compute, at->in[0].data, -at->step->in[0].from);
@@ -48,8 +48,7 @@ enum weft_status weft_nn_cpu_rope_forward(const struct weft_nn_cpu_step *at, str
 }
 
 /* The gradient turns in its place, unless another value has the same one. */
-enum weft_status weft_nn_cpu_rope_backward(const struct weft_nn_cpu_step *at,
-                                           struct weft_error *err)
+enum weft_status weft_nn_cpu_rope_backward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     (void)err;
     copy_rows(at, at->d_out.data, at->d_out.stride, &at->turned);

@@ -5,32 +5,10 @@
 #ifndef WEFT_RUNTIME_NN_CPU_LAYERS_WALK_H
 #define WEFT_RUNTIME_NN_CPU_LAYERS_WALK_H
 
-#include "layers/recipe/op.h"
 #include "runtime/nn/cpu/cpu.h"
+#include "runtime/nn/step.h"
 
-/* A matrix of rows with `stride` elements from one to the next. */
-struct weft_nn_operand {
-    void *data; /* NULL: none */
-    int64_t rows, columns, stride;
-};
-
-struct weft_nn_cpu_step {
-    const struct weft_nn_cpu *cpu;
-    const struct weft_nn_call *call;
-    const struct weft_walk *walk;
-    const struct weft_walk_step *step;
-    struct weft_nn_operand in[WEFT_STEP_INPUTS], add, out[WEFT_STEP_OUTPUTS];
-    void *statistics[WEFT_STEP_STATISTICS];
-    void *scores; /* scratch of attention */
-
-    /* Backward: writes d_in[i] = the gradient + old[i], unless d_in[i] has no data. */
-    struct weft_nn_operand d_out, turned, d_in[WEFT_STEP_INPUTS], old[WEFT_STEP_INPUTS];
-    struct weft_nn_operand slope; /* multiplies d_in[0] by GELU's slope there */
-    float scale;                  /* multiplies d_out */
-    float *sums;
-};
-
-typedef enum weft_status weft_nn_cpu_step_fn(const struct weft_nn_cpu_step *at,
+typedef enum weft_status weft_nn_cpu_step_fn(const struct weft_nn_walked *at,
                                              struct weft_error *err);
 
 weft_nn_cpu_step_fn weft_nn_cpu_product_forward, weft_nn_cpu_product_backward;
@@ -44,25 +22,13 @@ weft_nn_cpu_step_fn weft_nn_cpu_embed_forward, weft_nn_cpu_embed_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_mean_rows_forward, weft_nn_cpu_mean_rows_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_loss_forward, weft_nn_cpu_add_forward;
 
-static inline const struct weft_layer_kernels *weft_nn_step_kernels(
-    const struct weft_nn_cpu_step *at)
+static inline const struct weft_layer_kernels *weft_nn_step_kernels(const struct weft_nn_walked *at)
 {
     return at->cpu->kernels->layers[at->call->batch.compute];
 }
 
-/* Index of the step's tensor in the call. */
-static inline int32_t weft_nn_step_tensor(const struct weft_nn_cpu_step *at, int32_t index)
-{
-    return at->step->first_tensor + index;
-}
-
-static inline const void *weft_nn_step_weight(const struct weft_nn_cpu_step *at, int32_t index)
-{
-    return index < at->step->n_tensors ? at->call->tensors[weft_nn_step_tensor(at, index)] : NULL;
-}
-
 /* Writes or adds alpha times n sums to the gradient of the step's tensor, unless it is frozen. */
-static inline void weft_nn_step_give(const struct weft_nn_cpu_step *at, int32_t index, int64_t n,
+static inline void weft_nn_step_give(const struct weft_nn_walked *at, int32_t index, int64_t n,
                                      float alpha, const float *sums)
 {
     const int32_t tensor = weft_nn_step_tensor(at, index);

@@ -48,28 +48,45 @@ struct best {
     struct weft_plan_variant others[WEFT_MOST_PLANNED];
     struct weft_ascent ascent;   /* for a period that is not searched: towards the best step */
     struct weft_outcome refused; /* of the present period, if pages refuse it */
-    struct weft_pool pool;       /* owns its certificate */
+    struct weft_outcome refused_paged; /* likewise, of plans in pages */
+    struct weft_pool pool;             /* owns its certificate */
 };
 
-/* Moves one bound among the others. A period that is planned twice is there once, with the larger
- * bound. */
+/* Moves the bounds of one period among the others. A period that is planned twice is there once,
+ * with the larger ones. */
 static void keep_bound(struct best *best, struct weft_plan_variant *bound)
 {
     int32_t at = 0;
     while (at < best->n_others && !weft_plan_same_variant(best->others[at].problem, bound->problem))
         at++;
     struct weft_plan_variant *kept = &best->others[at];
-    const bool is_new = at == best->n_others;
-    if (is_new || bound->bound_ns > kept->bound_ns) {
-        const struct weft_plan_variant known = *kept;
+    if (at == best->n_others) {
         *kept = *bound;
-        *bound = known;
+        *bound = (struct weft_plan_variant){0};
+        best->n_others++;
+    } else {
+        weft_plan_variant_merge(kept, bound);
     }
-    best->n_others += is_new;
 }
 
-/* Stores the bound of the session's period, and drops its plan and stages. A period that pages
- * refuse keeps the bound that its search proved. */
+/* Records the bound in pages of the session's plan, or of a period that pages refuse. */
+static enum weft_status add_pages(const struct weft_session *session, const struct best *best,
+                                  struct weft_plan_variant *bound, struct weft_error *err)
+{
+    const struct weft_problem *problem = session->stages.problem;
+    const struct weft_plan *plan = session->plan;
+    const struct weft_outcome *refused = &best->refused_paged;
+    const int64_t asked_bytes = session->inputs.page_bytes;
+    if (plan == NULL)
+        return weft_plan_variant_add_pages(bound, problem, refused->bound_ns,
+                                           asked_bytes > 0 ? asked_bytes : WEFT_PAGE_LEAST_BYTES,
+                                           &refused->certificate, err);
+    return weft_plan_variant_add_pages(bound, problem, plan->paged_bound_ns, plan->pages.page_bytes,
+                                       &plan->paged_certificate, err);
+}
+
+/* Stores the bounds of the session's period, and drops its plan and stages. A period that pages
+ * refuse keeps the bounds that its search proved. */
 static enum weft_status put_aside(struct weft_session *session, struct best *best,
                                   struct weft_error *err)
 {
@@ -88,12 +105,12 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
         status =
             weft_plan_variant_create(problem, plan ? plan->bound_ns : proven.bound_ns,
                                      plan ? &plan->certificate : &proven.certificate, &bound, err);
+    if (status == WEFT_OK) status = add_pages(session, best, &bound, err);
     weft_pool_finish(&pool);
-    WEFT_TRY(status);
     weft_session_drop_plan(session);
-    keep_bound(best, &bound);
+    if (status == WEFT_OK) keep_bound(best, &bound);
     weft_plan_variant_finish(&bound);
-    return WEFT_OK;
+    return status;
 }
 
 /* Whether the planner takes the largest micro-batch that fits, not the fastest. */
@@ -159,15 +176,16 @@ static enum weft_status plan_variant(struct weft_session *session,
     const struct weft_work *work = options->budget.work;
     if (work && work->rang && best->staged.plan) return keep_faster(session, best, err);
     struct weft_schedule_options own = *options;
-    best->refused = (struct weft_outcome){.pool = &best->pool};
+    best->refused = best->refused_paged = (struct weft_outcome){.pool = &best->pool};
     own.refused = &best->refused;
+    own.refused_paged = &best->refused_paged;
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, &own,
                                             &session->plan, &session->program, refusal);
     /* A plan that does not fit or apply here may do so in another period. */
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
         return weft_fail(err, status, "%s", refusal->text);
     status = keep_faster(session, best, err);
-    best->refused = (struct weft_outcome){0};
+    best->refused = best->refused_paged = (struct weft_outcome){0};
     return status;
 }
 

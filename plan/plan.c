@@ -164,6 +164,10 @@ static struct weft_hash hash_periods(const struct weft_plan *plan)
     weft_json_add_integer(&writer, plan->n_open);
     for (int32_t i = 0; i < plan->n_others; i++) {
         weft_json_add_integer(&writer, plan->others[i].bound_ns);
+        if (plan->others[i].paged_bound_ns > 0) {
+            weft_json_add_integer(&writer, plan->others[i].paged_bound_ns);
+            weft_json_add_integer(&writer, plan->others[i].page_bytes);
+        }
         weft_problem_write_terms(plan->others[i].problem, &writer);
     }
     weft_json_end_array(&writer);
@@ -189,24 +193,29 @@ bool weft_plan_same_variant(const struct weft_problem *a, const struct weft_prob
     return weft_period_rule_same(&a->period, &b->period) && a->blocks.scale == b->blocks.scale;
 }
 
-/* The least of a bound and those of all other periods. */
-static int64_t least_with_others(const struct weft_plan *plan, int64_t least_ns)
+/* The least of a bound and those of all other periods, of plans in pages of this size; 0: of any
+ * size. */
+static int64_t least_with_others(const struct weft_plan *plan, int64_t least_ns, int64_t page_bytes)
 {
-    for (int32_t i = 0; i < plan->n_others; i++)
-        if (plan->others[i].bound_ns < least_ns) least_ns = plan->others[i].bound_ns;
+    for (int32_t i = 0; i < plan->n_others; i++) {
+        const int64_t bound_ns = weft_plan_variant_bound_ns(&plan->others[i], page_bytes);
+        if (bound_ns < least_ns) least_ns = bound_ns;
+    }
     return least_ns;
 }
 
 int64_t weft_plan_least_bound_ns(const struct weft_plan *plan)
 {
-    return least_with_others(plan, plan->bound_ns);
+    return least_with_others(plan, plan->bound_ns, 0);
 }
 
 struct weft_plan_claim weft_plan_claim_of(const struct weft_plan *plan)
 {
     const int64_t rows_ns = weft_plan_least_bound_ns(plan);
-    const int64_t paged_ns = least_with_others(plan, plan->paged_bound_ns);
     const int64_t page_bytes = plan->pages.page_bytes;
+    const int64_t own_ns =
+        plan->paged_bound_ns > plan->bound_ns ? plan->paged_bound_ns : plan->bound_ns;
+    const int64_t paged_ns = least_with_others(plan, own_ns, page_bytes);
     if (paged_ns <= rows_ns) return (struct weft_plan_claim){.bound_ns = rows_ns};
     return (struct weft_plan_claim){
         .bound_ns = paged_ns, .page_bytes = page_bytes == WEFT_PAGE_LEAST_BYTES ? 0 : page_bytes};

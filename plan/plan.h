@@ -138,8 +138,8 @@ struct weft_plan_claim {
     int64_t page_bytes; /* no plan in pages of this size is faster; 0: no plan at all */
 };
 
-/* Takes the bound in pages for the plan's own period. A bound in the least pages is a bound of all
- * plans, because larger pages take no fewer bytes. */
+/* Takes bounds in pages, those of other periods if their pages are no larger. A bound in the least
+ * pages is a bound of all plans, because larger pages take no fewer bytes. */
 struct weft_plan_claim weft_plan_claim_of(const struct weft_plan *plan);
 
 /* WEFT_OK when the certificates prove both bounds of the plan; otherwise WEFT_E_DATA names the one

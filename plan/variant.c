@@ -35,6 +35,18 @@ static enum weft_status parse_text(const struct weft_text *text, struct weft_jso
     return weft_json_parse(weft_text_chars(text), text->length, "a period's bound", out, err);
 }
 
+static enum weft_status keep_certificate(const struct weft_certificate *certificate,
+                                         const struct weft_problem *problem, struct weft_json **out,
+                                         struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    write_certificate(certificate, problem, &text);
+    const enum weft_status status = parse_text(&text, out, err);
+    weft_text_finish(&text);
+    return status;
+}
+
 /* Copies the terms of a problem. */
 static enum weft_status copy_terms(const struct weft_problem *problem, struct weft_problem **out,
                                    struct weft_error *err)
@@ -56,11 +68,7 @@ enum weft_status weft_plan_variant_create(const struct weft_problem *problem, in
                                           struct weft_plan_variant *out, struct weft_error *err)
 {
     struct weft_plan_variant made = {.bound_ns = bound_ns, .ring_bytes = find_ring_bytes(problem)};
-    struct weft_text text;
-    weft_text_init(&text);
-    write_certificate(certificate, problem, &text);
-    enum weft_status status = parse_text(&text, &made.certificate, err);
-    weft_text_finish(&text);
+    enum weft_status status = keep_certificate(certificate, problem, &made.certificate, err);
     if (status == WEFT_OK) status = copy_terms(problem, &made.problem, err);
     if (status == WEFT_OK)
         *out = made;
@@ -69,11 +77,93 @@ enum weft_status weft_plan_variant_create(const struct weft_problem *problem, in
     return status;
 }
 
+enum weft_status weft_plan_variant_add_pages(struct weft_plan_variant *variant,
+                                             const struct weft_problem *problem,
+                                             int64_t paged_bound_ns, int64_t page_bytes,
+                                             const struct weft_certificate *certificate,
+                                             struct weft_error *err)
+{
+    if (paged_bound_ns <= variant->bound_ns) return WEFT_OK;
+    WEFT_TRY(keep_certificate(certificate, problem, &variant->paged_certificate, err));
+    variant->paged_bound_ns = paged_bound_ns;
+    variant->page_bytes = page_bytes;
+    return WEFT_OK;
+}
+
+static void swap_certificates(struct weft_json **a, struct weft_json **b)
+{
+    struct weft_json *const kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void drop_pages(struct weft_plan_variant *variant)
+{
+    weft_json_destroy(variant->paged_certificate);
+    variant->paged_certificate = NULL;
+    variant->paged_bound_ns = variant->page_bytes = 0;
+}
+
+void weft_plan_variant_merge(struct weft_plan_variant *variant, struct weft_plan_variant *from)
+{
+    if (from->bound_ns > variant->bound_ns) {
+        variant->bound_ns = from->bound_ns;
+        swap_certificates(&variant->certificate, &from->certificate);
+    }
+    const bool wider = variant->paged_bound_ns > 0 && from->page_bytes > variant->page_bytes;
+    if (from->paged_bound_ns > variant->paged_bound_ns && !wider) {
+        variant->paged_bound_ns = from->paged_bound_ns;
+        variant->page_bytes = from->page_bytes;
+        swap_certificates(&variant->paged_certificate, &from->paged_certificate);
+    }
+    if (variant->paged_bound_ns <= variant->bound_ns) drop_pages(variant);
+}
+
+int64_t weft_plan_variant_bound_ns(const struct weft_plan_variant *variant, int64_t page_bytes)
+{
+    const bool in_pages = variant->paged_bound_ns > 0 && variant->page_bytes <= page_bytes;
+    return in_pages ? variant->paged_bound_ns : variant->bound_ns;
+}
+
 void weft_plan_variant_finish(struct weft_plan_variant *variant)
 {
     weft_problem_destroy(variant->problem);
     weft_json_destroy(variant->certificate);
+    weft_json_destroy(variant->paged_certificate);
     *variant = (struct weft_plan_variant){0};
+}
+
+/* Reads a certificate of the problem. */
+static enum weft_status open_certificate(const struct weft_json *json, const char *name,
+                                         const struct weft_problem *problem, struct weft_pool *pool,
+                                         struct weft_certificate *out, struct weft_error *err)
+{
+    const struct weft_json_value *root = weft_json_root(json);
+    struct weft_hash made_for;
+    enum weft_status status = WEFT_OK;
+    if (weft_json_kind(root) == WEFT_JSON_OBJECT) {
+        status = weft_keys_hash(root, name, "problem", &made_for, err);
+        if (status == WEFT_OK && !weft_hash_equal(made_for, weft_problem_hash(problem)))
+            status = weft_fail(err, WEFT_E_DATA,
+                               "its certificate is not of the problem that the config makes: "
+                               "plan again");
+    }
+    if (status == WEFT_OK) status = weft_certificate_read(root, name, problem, pool, out, err);
+    return status;
+}
+
+static enum weft_status check_in_pages(const struct weft_plan_variant *variant,
+                                       const struct weft_problem *problem, struct weft_pool *pool,
+                                       struct weft_error *err)
+{
+    struct weft_certificate certificate = {0};
+    struct weft_error fault = {0};
+    if (variant->paged_bound_ns == 0) return WEFT_OK;
+    WEFT_TRY(open_certificate(variant->paged_certificate, "paged_certificate", problem, pool,
+                              &certificate, err));
+    const enum weft_status status = weft_certificate_check_in_pages(
+        &certificate, problem, variant->page_bytes, variant->paged_bound_ns, NULL, &fault);
+    return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "in pages: %s", fault.text);
 }
 
 enum weft_status weft_plan_variant_check(const struct weft_plan_variant *variant,
@@ -81,20 +171,11 @@ enum weft_status weft_plan_variant_check(const struct weft_plan_variant *variant
 {
     struct weft_certificate certificate = {0};
     struct weft_pool pool = {0};
-    const struct weft_json_value *root = weft_json_root(variant->certificate);
-    struct weft_hash made_for;
-    enum weft_status status = WEFT_OK;
-    if (weft_json_kind(root) == WEFT_JSON_OBJECT) {
-        status = weft_keys_hash(root, "certificate", "problem", &made_for, err);
-        if (status == WEFT_OK && !weft_hash_equal(made_for, weft_problem_hash(problem)))
-            status = weft_fail(err, WEFT_E_DATA,
-                               "its certificate is not of the problem that the config makes: "
-                               "plan again");
-    }
-    if (status == WEFT_OK)
-        status = weft_certificate_read(root, "certificate", problem, &pool, &certificate, err);
+    enum weft_status status =
+        open_certificate(variant->certificate, "certificate", problem, &pool, &certificate, err);
     if (status == WEFT_OK)
         status = weft_certificate_check(&certificate, problem, variant->bound_ns, NULL, err);
+    if (status == WEFT_OK) status = check_in_pages(variant, problem, &pool, err);
     weft_pool_finish(&pool);
     return status;
 }
@@ -106,6 +187,12 @@ const struct weft_key_table weft_plan_variant_keys = WEFT_KEY_TABLE(
                      "of that bound, with the hash of the problem"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_terms_keys,
                   "the config makes it again"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "paged_bound_ns", weft_plan_variant, paged_bound_ns,
+                      "no plan of it in pages of page_bytes is faster"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "page_bytes", weft_plan_variant, page_bytes,
+                      "pages of that bound"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "paged_certificate",
+                     &weft_certificate_keys, "of that bound, with the hash of the problem"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ring_bytes", weft_plan_variant, ring_bytes,
                       "of its ring for state on a disk"));
 
@@ -118,6 +205,12 @@ void weft_plan_variant_write(const struct weft_plan_variant *variant,
     weft_json_add_value(writer, weft_json_root(variant->certificate));
     weft_json_key(writer, "problem");
     weft_problem_write_terms(variant->problem, writer);
+    if (variant->paged_bound_ns > 0) {
+        weft_json_put_integer(writer, "paged_bound_ns", variant->paged_bound_ns);
+        weft_json_put_integer(writer, "page_bytes", variant->page_bytes);
+        weft_json_key(writer, "paged_certificate");
+        weft_json_add_value(writer, weft_json_root(variant->paged_certificate));
+    }
     if (variant->ring_bytes > 0) weft_json_put_integer(writer, "ring_bytes", variant->ring_bytes);
     weft_json_end_object(writer);
 }
@@ -147,7 +240,16 @@ static enum weft_status read_all(const struct weft_json_value *value, const char
     snprintf(place, sizeof place, "%s: problem", where);
     WEFT_TRY(weft_problem_read_terms(weft_json_member(value, "problem"), place, &to->problem, err));
     snprintf(place, sizeof place, "%s: certificate", where);
-    return read_certificate(certificate, place, &to->certificate, err);
+    WEFT_TRY(read_certificate(certificate, place, &to->certificate, err));
+    const struct weft_json_value *paged = weft_json_member(value, "paged_certificate");
+    if ((paged != NULL) != (to->paged_bound_ns > 0) ||
+        (to->paged_bound_ns > 0) != (to->page_bytes > 0))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: has some of paged_bound_ns, page_bytes and paged_certificate, and "
+                         "not all three",
+                         where);
+    snprintf(place, sizeof place, "%s: paged_certificate", where);
+    return paged == NULL ? WEFT_OK : read_certificate(paged, place, &to->paged_certificate, err);
 }
 
 enum weft_status weft_plan_variant_read(const struct weft_json_value *value, const char *where,

@@ -3,6 +3,7 @@
 
 #include "problem/pages.h"
 #include "program/mappings.h"
+#include "scheduler/tree/proof.h"
 
 /* Rounding differs from plan to plan, so lower rows of pages may be too high again, by less. */
 enum { MOST_LOWER = 3 };
@@ -88,6 +89,42 @@ enum weft_status weft_paged_bound(struct weft_paged *run, struct weft_error *err
     run->bound_page_bytes = run->program->paging->page_bytes;
     return plan_in_rows(run, run->bound_page_bytes, WEFT_PAGES_LEAST, question, &run->paged_outcome,
                         err);
+}
+
+/* Proves by ascent, or that not even the least rows are within the limit. */
+static enum weft_status prove_in_pages(struct weft_paged *run, struct weft_error *err)
+{
+    enum { MOST_UNITS = 50000000 };
+    const int64_t units = weft_budget_left(run->budget) / 4;
+    const struct weft_ascent ascent = {.target_ns = run->options->rival_ns,
+                                       .units = units < MOST_UNITS ? units : MOST_UNITS,
+                                       .work = run->budget.work};
+    struct weft_problem *problem = NULL;
+    WEFT_TRY(weft_problem_in_pages(run->problem, run->bound_page_bytes, WEFT_PAGES_LEAST, &problem,
+                                   err));
+    run->paged_outcome = (struct weft_outcome){.pool = &run->pool};
+    const enum weft_status status = weft_prove(problem, ascent.target_ns > 0 ? &ascent : NULL,
+                                               &run->pool, &run->paged_outcome, err);
+    weft_problem_destroy(problem);
+    return status;
+}
+
+enum weft_status weft_paged_bound_refused(struct weft_paged *run, int64_t page_bytes,
+                                          struct weft_error *err)
+{
+    const struct weft_paged_question question = {.part = 0.5, .hidden = true};
+    const int64_t rival_ns = run->options->rival_ns;
+    weft_paged_keep(run, NULL, NULL);
+    run->bound_page_bytes = page_bytes;
+    if (weft_budget_has_rung(run->budget)) return WEFT_OK;
+    WEFT_TRY(prove_in_pages(run, err));
+    const bool is_enough =
+        run->paged_outcome.bound_ns >= (rival_ns > 0 ? rival_ns : WEFT_PROBLEM_MOST);
+    if (is_enough || weft_budget_is_over(run->budget)) return WEFT_OK;
+    const struct weft_outcome ascended = run->paged_outcome;
+    WEFT_TRY(plan_in_rows(run, page_bytes, WEFT_PAGES_LEAST, question, &run->paged_outcome, err));
+    if (run->paged_outcome.bound_ns < ascended.bound_ns) run->paged_outcome = ascended;
+    return WEFT_OK;
 }
 
 enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err)

@@ -15,6 +15,11 @@ WEFT_MUST_USE enum weft_status weft_paged_plan_rows(struct weft_paged *run, stru
  * faster plan that is found on the way. */
 WEFT_MUST_USE enum weft_status weft_paged_bound(struct weft_paged *run, struct weft_error *err);
 
+/* Bounds plans in pages of this size of a problem without a plan that fits: run->paged_outcome.
+ * Keeps a plan that is found on the way. */
+WEFT_MUST_USE enum weft_status weft_paged_bound_refused(struct weft_paged *run, int64_t page_bytes,
+                                                        struct weft_error *err);
+
 /* Spends the rest of the budget on plans in usual pages, while the gap is open. */
 WEFT_MUST_USE enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err);
 

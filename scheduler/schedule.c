@@ -10,6 +10,7 @@
 #include "problem/target.h"
 #include "scheduler/digest/infeasible.h"
 #include "scheduler/paged.h"
+#include "scheduler/paged_rows.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/tree/proof.h"
@@ -214,6 +215,14 @@ static enum weft_status probe_own_limit(struct weft_paged *run, struct weft_erro
     return WEFT_OK;
 }
 
+/* Pages refuse every plan that was found, yet the rows' bound may be far below other problems'. */
+static enum weft_status bound_refused(struct weft_paged *run, struct weft_error *err)
+{
+    if (run->options->refused_paged == NULL || run->inputs == NULL) return WEFT_OK;
+    return weft_paged_bound_refused(
+        run, run->page_is_open ? WEFT_PAGE_LEAST_BYTES : run->counted.page_bytes, err);
+}
+
 static enum weft_status schedule_run(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
@@ -225,6 +234,7 @@ static enum weft_status schedule_run(struct weft_paged *run, struct weft_error *
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
         return weft_fail_again(err, &refusal, "%s", refusal.text);
     if (!weft_paged_fits(run)) WEFT_TRY(probe_own_limit(run, err));
+    if (!weft_paged_fits(run)) WEFT_TRY(bound_refused(run, err));
     if (!weft_paged_fits(run)) return refuse_limit(run, refusal.text, err);
     return finish_plan(run, err);
 }
@@ -251,16 +261,22 @@ enum weft_status weft_least_paged_limit(const struct weft_problem *problem,
     return status;
 }
 
-/* Hands over the bound of a problem that pages refuse. */
-static enum weft_status tell_refused(const struct weft_paged *run, struct weft_error *err)
+/* Hands over a bound of a problem that pages refuse. */
+static enum weft_status tell_bound(const struct weft_paged *run, const struct weft_outcome *outcome,
+                                   struct weft_outcome *to, struct weft_error *err)
 {
-    struct weft_outcome *to = run->options->refused;
-    const struct weft_outcome *outcome = &run->outcome;
     if (to == NULL || outcome->certificate.n_nodes == 0) return WEFT_OK;
     WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, to->pool, &to->certificate,
                                    err));
+    to->certificate.problem = weft_problem_hash(run->problem);
     to->bound_ns = outcome->bound_ns;
     return WEFT_OK;
+}
+
+static enum weft_status tell_refused(const struct weft_paged *run, struct weft_error *err)
+{
+    WEFT_TRY(tell_bound(run, &run->outcome, run->options->refused, err));
+    return tell_bound(run, &run->paged_outcome, run->options->refused_paged, err);
 }
 
 enum weft_status weft_schedule(const struct weft_problem *problem,

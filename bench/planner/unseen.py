@@ -9,8 +9,8 @@ it, so no two runs measure the same configs by chance; the draw is printed. Kind
     tiers   with a host's memory, state and activations that may be there, and a limit below the config's own
     all     also with recomputation, the split of the batch and the size of blocks open
 
-The gap is the step over the weakest bound of all planned periods; of the plan's own period it takes the better one, which
-may be of pages. --against names a second program: both plan each config with equal work, and the table also has the
+The gap is the step over the weakest bound of all planned periods. Of each it takes the better one, which may be of pages
+no larger than the plan's. --against names a second program: both plan each config with equal work, and the table also has the
 plans that are faster and slower by the first. A slower one is named. Work alone ends planning, so load changes nothing
 but the CPU seconds.
 """
@@ -93,7 +93,9 @@ def plan(program, options, path):
     made = json.loads(out.read_text(encoding="utf-8"))
     bound = made["bound"]
     own_ns = max(bound["bound_ns"], bound.get("paged_bound_ns", 0))
-    least_ns = min([own_ns, *(other["bound_ns"] for other in made["other_periods"])])
+    page_bytes = made["pages"]["page_bytes"]
+    least_ns = min([own_ns, *(other["paged_bound_ns"] if other.get("page_bytes", page_bytes + 1) <= page_bytes
+                              else other["bound_ns"] for other in made["other_periods"])])
     step_ns = made["prediction"]["step_ns"]
     return {"step_ns": step_ns, "gap": 100 * (step_ns / least_ns - 1), "own_gap": 100 * (step_ns / own_ns - 1),
             "cpu_s": cpu_s}

@@ -55,6 +55,8 @@ struct weft_schedule_options {
     /* The bound that was proven before pages refused the problem, with its certificate in the
      * outcome's pool. weft_schedule fills it with WEFT_E_INFEASIBLE alone. NULL: not wanted. */
     struct weft_outcome *refused;
+    struct weft_outcome *refused_paged; /* the same for plans in pages, of the least size if that is
+                                           open */
 };
 
 /* A planner's decision before it is a plan: strategies, and moves in the order of lanes. */

@@ -91,7 +91,7 @@ def hash_of_decisions(plan, problem):
              words("i", flat)]
     periods = [plan["periods_open"]]
     for other in plan["other_periods"]:
-        periods += [other["bound_ns"], other["problem"]]
+        periods += [other[key] for key in ("bound_ns", "paged_bound_ns", "page_bytes", "problem") if key in other]
     parts = [words("i", strategies), words("i", placements),
              words("Q", [half for part in parts for half in part]), murmur(json.dumps(periods).encode())]
     return show(words("Q", [half for part in parts for half in part]))
@@ -791,5 +791,7 @@ def check(plan, problems=()):
     for other, whole in zip(plan["other_periods"], problems):
         need(all(whole[key] == value for key, value in other["problem"].items()), "another period")
         check_bound(whole, other["certificate"], other["bound_ns"])
+        if "paged_bound_ns" in other:
+            check_bound(whole, other["paged_certificate"], other["paged_bound_ns"], other["page_bytes"])
     need(max(bound["bound_ns"], bound["paged_bound_ns"]) <= prediction["step_ns"],
          "faster than is possible")

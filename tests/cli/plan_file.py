@@ -97,17 +97,32 @@ def what_is_planned_is_right_by_the_page(weft):
 @case
 def several_periods_are_right_by_the_page(weft):
     """The period is rotated, and the config leaves open how far ahead it updates."""
+    check_periods(weft, 1.2, "bound_ns")
+
+
+@case
+def bounds_in_pages_of_several_periods_are_right_by_the_page(weft):
+    """The limit is tight, so whole pages decide, layers recompute, and a period of the file has a bound in pages."""
+    check_periods(weft, 1.003, "paged_bound_ns", "--set", "plan.recompute=auto")
+
+
+def check_periods(weft, factor, key, *settings):
+    """Checks a plan of several periods, and raises a bound of the first one that has this key."""
     config, problems = tiny(train__clip_norm=0), []
-    plan = plan_of(weft, config, 1.2)
-    assert plan["other_periods"]
+    plan = plan_of(weft, config, factor)
+    paged = {"paged_bound_ns", "page_bytes", "paged_certificate"}
     for other in plan["other_periods"]:
-        assert set(other) <= {"bound_ns", "certificate", "problem"} and "slots" not in other["problem"]
-        weft.expect(0, "plan", "run.json", "--planner", "greedy", "-o", "other.json", "-q", "--set",
-                    f"plan.update_ahead={other['problem']['period']['update_ahead']}")
+        assert set(other) - paged == {"bound_ns", "certificate", "problem"} and "slots" not in other["problem"]
+        assert len(paged & set(other)) in (0, 3) and other["bound_ns"] < other.get("paged_bound_ns", 2**53)
+        weft.expect(0, "plan", "run.json", "--memory-limit", "1GB", "--planner", "greedy", "-o", "other.json", "-q",
+                    *settings, "--set", f"plan.update_ahead={other['problem']['period']['update_ahead']}")
         with open(weft.path("other.json"), encoding="utf-8") as file:
             problems.append(json.load(file)["problem"])
+        problems[-1].update({of: plan["problem"][of] for of in ("config_hash", "tiers")})
     check(plan, problems)
-    plan["other_periods"][0]["bound_ns"] += 1 + plan["other_periods"][0]["bound_ns"] // 10
+    weft.expect(0, "verify", "plan.json", "--config", "run.json")
+    forged = next(other for other in plan["other_periods"] if key in other)
+    forged[key] += 1 + forged[key] // 10
     plan["decision_hash"] = hash_of_decisions(plan, Problem(copy.deepcopy(plan["problem"])))
     try:
         check(plan, problems)
@@ -115,6 +130,12 @@ def several_periods_are_right_by_the_page(weft):
         assert "proven is" in str(wrong), wrong
     else:
         raise AssertionError("a bound that is too high")
+    at = plan["other_periods"].index(forged)
+    weft.expect(65, "verify", weft.write("b.json", plan), "--config", "run.json",
+                says=[f"other_periods[{at}]: ", "no step is below"])
+    if key == "paged_bound_ns":
+        del forged["page_bytes"]
+        weft.expect(65, "verify", weft.write("b.json", plan), says=[f"other_periods[{at}]: ", "not all three"])
 
 
 @case

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "runtime/nn/cuda/libraries.h"
-#include "runtime/nn/cuda/trial.h"
+#include "runtime/nn/cuda/choices/trial.h"
+#include "runtime/nn/cuda/products/libraries.h"
 
 static int bench_allocate(int64_t bytes, void **out)
 {

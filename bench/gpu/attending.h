@@ -4,7 +4,7 @@
 #define WEFT_BENCH_GPU_ATTENDING_H
 
 #include "bench/gpu/timing.h"
-#include "runtime/nn/cuda/layers.h"
+#include "runtime/nn/cuda/kernels/attention.h"
 
 /* Prints a line of JSON for each kernel and for each way; nothing in a build without cuDNN. */
 void tell_attending(const struct timing *timing, const struct weft_cuda_attention *shape);

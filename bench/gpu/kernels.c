@@ -14,7 +14,7 @@
 #include "bench/gpu/attending.h"
 #include "bench/gpu/timing.h"
 #include "runtime/device/cuda/gpu.h"
-#include "runtime/nn/cuda/layers.h"
+#include "runtime/nn/cuda/kernels/layers.h"
 
 enum { ROUNDS = 20, RANKS = 8, ARRAYS = 6 };
 

@@ -18,8 +18,8 @@
 #include "bench/gpu/timing.h"
 #include "layers/shared/block.h"
 #include "runtime/device/cuda/gpu.h"
-#include "runtime/nn/cuda/multiply.h"
-#include "runtime/nn/cuda/proof.h"
+#include "runtime/nn/cuda/choices/multiply.h"
+#include "runtime/nn/cuda/choices/proof.h"
 #include "spec/kind.h"
 
 extern const struct weft_nn_backend weft_nn_backend_cuda;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/device/cuda/gpu.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/kernels/kernels.h"
 
 enum { ENVIRONMENT = 1, MOST_ROUNDS = 64, BITS = 8, EDGES = 2 };
 

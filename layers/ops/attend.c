@@ -7,6 +7,7 @@
  * kernel has that yet, so longer sequences are refused. */
 #include "layers/recipe/op.h"
 #include "layers/shared/block.h"
+#include "layers/shared/place.h"
 #include "layers/shared/stripe.h"
 
 static enum weft_status check_widths(const struct weft_walk *walk,
@@ -77,6 +78,33 @@ static void add_stripes(struct weft_walk *walk, int64_t row_bytes, struct weft_s
     out->scores = weft_times(&walk->fits, 2, out->forward_scores);
 }
 
+/* Tensor cores need a number a row and head. Otherwise a GPU has whole score matrices, their
+ * gradients, and sums in f32 over the queries that share keys: of one sample after another, unless
+ * probabilities are saved. */
+static void add_gpu_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
+                            int64_t row_bytes, struct weft_step_scratch *out)
+{
+    struct weft_sizes *fits = &walk->fits;
+    const bool again = step->from->save == WEFT_WORD_LOG_SUMS;
+    const int64_t rows = again ? walk->batch.seq_len : step->rows;
+    const bool sums = walk->batch.compute != WEFT_F32 && step->sizes.kv_heads < step->sizes.heads;
+    int64_t scores = weft_times(fits, weft_times(fits, step->sizes.heads, rows), row_bytes);
+    if (!walk->batch.plain && weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim)) {
+        out->gpu_backward = weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
+                                       (int64_t)sizeof(float));
+        return;
+    }
+    if ((again || sums) && !weft_checked_round_up(scores, WEFT_LAYOUT_ALIGN_BYTES, &scores))
+        fits->overflowed = true;
+    out->gpu_forward = again ? scores : 0;
+    out->gpu_backward = again ? weft_times(fits, 2, scores) : scores;
+    if (sums)
+        out->gpu_backward =
+            weft_plus(fits, out->gpu_backward,
+                      weft_times(fits, weft_times(fits, step->sizes.kv_heads, rows),
+                                 weft_times(fits, step->sizes.head_dim, (int64_t)sizeof(float))));
+}
+
 static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
                            struct weft_step_scratch *out)
 {
@@ -95,10 +123,7 @@ static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *
     if (walk->batch.compute != WEFT_F32)
         out->sums = weft_times(fits, weft_times(fits, s, step->sizes.head_dim),
                                sums * (int64_t)sizeof(float));
-    const bool cores =
-        !walk->batch.plain && weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
-    out->gpu_backward = weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
-                                   cores ? (int64_t)sizeof(float) : row_bytes);
+    add_gpu_scratch(walk, step, row_bytes, out);
 }
 
 const struct weft_op weft_op_attend = {

@@ -53,7 +53,8 @@ static void norm_scratch(struct weft_walk *walk, const struct weft_walk_step *st
     const int64_t width = weft_span_width(&step->in[0]) / parts_of(step);
     const int64_t sums = has_mean(step) ? 2 : 1;
     out->sums = weft_times(&walk->fits, weft_times(&walk->fits, sums, width), sizeof(float));
-    out->gpu_backward = weft_times(&walk->fits, sums, weft_step_stripes(walk, step->rows, width));
+    const int64_t rows = weft_times(&walk->fits, step->rows, parts_of(step));
+    out->gpu_backward = weft_times(&walk->fits, sums, weft_step_stripes(walk, rows, width));
 }
 
 const struct weft_op weft_op_norm = {

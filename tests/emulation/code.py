@@ -17,10 +17,10 @@ from pathlib import Path
 
 # Other kernels have the CPU's bits: no approximations, and fma only in kernels that write it.
 INEXACT = re.compile(r"attend|cross_entropy")
-FUSED = re.compile(r"gelu|softmax|product|attend|cross_entropy")
+FUSED = re.compile(r"gelu|gate|softmax|product|attend|cross_entropy")
 # Kernels that move whole arrays need wide accesses.
-WIDE = re.compile(r"each<|column_stripe<.*4>|squares<|layer_norm|softmax|embed(?!_tokens<.*, 1>)|"
-                  r"cross_entropy|product_tile|attend_|planted_wide")
+WIDE = re.compile(r"each<|column_stripe<.*4>|squares<|layer_norm|rms_norm|rope_pairs<.*, [24]>|softmax|"
+                  r"embed(?!_tokens<.*, 1>)|cross_entropy|product_tile|attend_|planted_wide")
 # A flag, and initial values: nvcc splits their stores, and arithmetic bounds their time.
 NARROW = re.compile(r"look_op|set_op|normal_op|uniform_op")
 TENSOR = re.compile(r"attend_(?:forward|queries|keys)|planted_tensor")

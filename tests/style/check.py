@@ -71,8 +71,8 @@ FULL = {"cli/verbs"}  # one file a verb
 
 CODE = (".c", ".h", ".cu", ".cc")
 CPP = {".cc", ".cpp", ".cxx", ".hh", ".hpp", ".cu", ".cuh"}
-CPP_FOLDERS = {".cu": re.compile(r"(?:runtime/\w+/cuda|tests/emulation/planted)/\w+\.cu"),
-               ".cc": re.compile(r"(?:runtime/nn/cuda/cudnn|tests/emulation/(?:\w+/)?\w+)\.cc")}
+CPP_FOLDERS = {".cu": re.compile(r"(?:runtime/\w+/cuda(?:/kernels)?|tests/emulation/planted)/\w+\.cu"),
+               ".cc": re.compile(r"(?:runtime/nn/cuda/products/cudnn|tests/emulation/(?:\w+/)?\w+)\.cc")}
 
 
 def sources(root, *suffixes):
@@ -150,7 +150,7 @@ def misplaced(root):
     for path in sources(root, *CPP):
         relative = str(path.relative_to(root))
         if not CPP_FOLDERS.get(path.suffix, re.compile("(?!)")).fullmatch(relative):
-            bad.append(f"{relative}: C++ belongs into runtime/*/cuda/*.cu, runtime/nn/cuda/cudnn.cc and tests/emulation/*.cc")
+            bad.append(f"{relative}: C++ belongs into runtime/*/cuda/kernels/*.cu, runtime/nn/cuda/products/cudnn.cc and tests/emulation/*.cc")
     return bad
 
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/comm/cuda/work.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/kernels/kernels.h"
 
 WEFT_API extern const struct weft_comm_ops weft_comm_cuda;
 

@@ -15,8 +15,8 @@
 #include "runtime/comm/nccl/watchdog.h"
 #include "runtime/comm/outcome.h"
 #include "runtime/device/cuda/driver.h"
-#include "runtime/nn/cuda/kernels.h"
-#include "runtime/nn/cuda/record.h"
+#include "runtime/nn/cuda/kernels/kernels.h"
+#include "runtime/nn/cuda/kernels/record.h"
 
 static const struct weft_comm_ops nccl_ops;
 static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;

@@ -3,8 +3,8 @@
  * it is opened with. Tests without a GPU use an emulated machine (tests/emulation).
  *
  * "own" multiplies by tiles of our own and uses tensor cores for attention. With a library
- * (library.h) that library multiplies. "plain" computes everything in the CPU's order, so an f32
- * run has the bits of a CPU's run with plain products.
+ * (products/library.h) that library multiplies. "plain" computes everything in the CPU's order, so
+ * an f32 run has the bits of a CPU's run with plain products.
  *
  * A layer's scratch is the plan's (nn.h). The library's workspace, and the scratch of work on
  * units, are this back end's own, so all work of one object must be on one stream. The norm has its
@@ -13,7 +13,8 @@
 #define WEFT_RUNTIME_NN_CUDA_CUDA_H
 
 #include "runtime/nn/backend.h"
-#include "runtime/nn/cuda/layers.h"
+#include "runtime/nn/cuda/kernels/attention.h"
+#include "runtime/nn/cuda/kernels/layers.h"
 #include "runtime/nn/cuda/machine.h"
 #include "runtime/nn/nn.h"
 #include "runtime/nn/product.h"
@@ -25,6 +26,7 @@ struct weft_cuda_check {
     const struct weft_layer *layer; /* NULL: unused */
     struct weft_batch batch;
     bool of_targets;
+    int64_t limit; /* of its numbers */
 };
 
 struct weft_nn_cuda {
@@ -33,14 +35,14 @@ struct weft_nn_cuda {
     bool plain;
     const struct weft_cuda_library_ops *ops; /* functions of a library that multiplies */
     struct weft_cuda_library *library;       /* NULL: products are our own */
-    struct weft_cuda_choice *choices;        /* [n_choices], multiply.h */
+    struct weft_cuda_choice *choices;        /* [n_choices], choices/multiply.h */
     int32_t n_choices;
     char *choices_text;              /* NULL: nothing is bound */
     struct weft_cuda_choice *proved; /* [n_proved] choices that this object made */
     int32_t n_proved;
     struct weft_cuda_attending *attending; /* library of attention; NULL: own kernels */
     bool wants_library;                    /* of attention, however fast own kernels are */
-    struct weft_cuda_attended *attended;   /* [n_attended], attention_choices.h */
+    struct weft_cuda_attended *attended;   /* [n_attended], choices/attention_choices.h */
     int32_t n_attended;
     char *workspace; /* GPU memory; begins with the library's part */
     int64_t workspace_bytes;
@@ -61,7 +63,7 @@ static inline struct weft_nn_cuda *weft_nn_cuda_of(struct weft_nn *nn)
 /* bind.c. Opens a back end over a machine. options->gemm is "own", "plain", the name of the
  * machine's library, or "auto": that library if it can be opened, otherwise "own". WEFT_E_USAGE for
  * another name, WEFT_E_ENVIRONMENT if a named library cannot be opened. options->attention is as in
- * attention_choices.h. */
+ * choices/attention_choices.h. */
 WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
                                                  const struct weft_cuda_machine *machine,
                                                  const struct weft_nn_options *options,
@@ -98,7 +100,7 @@ void weft_nn_cuda_forward(struct weft_nn *nn, struct weft_stream *stream,
 void weft_nn_cuda_backward(struct weft_nn *nn, struct weft_stream *stream,
                            const struct weft_nn_call *call);
 
-/* choices.c */
+/* choices/choices.c */
 struct weft_text;
 enum weft_status weft_nn_cuda_choose(struct weft_nn *nn, const struct weft_layer *layers,
                                      int32_t n_layers, const struct weft_batch *batch,
@@ -110,10 +112,25 @@ enum weft_status weft_nn_cuda_bind(struct weft_nn *nn, const struct weft_layer *
 bool weft_nn_cuda_has_choices(const struct weft_nn *nn);
 const char *weft_nn_cuda_choices(const struct weft_nn *nn);
 
+/* choices/attention_choices.c. Opens the library of attention as `name` wants: "own", "auto", or
+ * the library's name. "auto" and NULL go on without one that cannot be opened, and *unopened has
+ * the reason. */
+WEFT_MUST_USE enum weft_status weft_cuda_attention_open(struct weft_nn_cuda *cuda, const char *name,
+                                                        struct weft_error *unopened,
+                                                        struct weft_error *err);
+void weft_cuda_attention_close(struct weft_nn_cuda *cuda);
+/* Writes the last part of the back end's description: the library, and after binding the engines.
+ * *unopened is why there is none. */
+void weft_cuda_attention_describe(struct weft_nn_cuda *cuda, const struct weft_error *unopened);
+
 /* Reserves a workspace of at least `bytes` bytes. Issued work may still use the former one, which
  * is kept. */
 WEFT_MUST_USE enum weft_status weft_nn_cuda_reserve(struct weft_nn_cuda *cuda, int64_t bytes,
                                                     struct weft_error *err);
+/* The code of weft_cuda_multiply for a product that was not bound. CUDA and libraries never give
+ * it. */
+enum { WEFT_CUDA_NOT_BOUND = -100000 };
+
 /* Returns WEFT_OK for code 0, otherwise the error of CUDA or the library. `what` names the failed
  * operation. */
 enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, const char *what,

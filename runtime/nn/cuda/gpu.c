@@ -3,7 +3,7 @@
  * module of the device "cuda". */
 #include "runtime/device/cuda/stream.h"
 #include "runtime/nn/cuda/cuda.h"
-#include "runtime/nn/cuda/libraries.h"
+#include "runtime/nn/cuda/products/libraries.h"
 
 WEFT_API extern const struct weft_nn_backend weft_nn_backend_cuda;
 

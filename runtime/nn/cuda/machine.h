@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "runtime/device/device.h"
-#include "runtime/nn/cuda/attending.h"
-#include "runtime/nn/cuda/library.h"
+#include "runtime/nn/cuda/products/attending.h"
+#include "runtime/nn/cuda/products/library.h"
 
 /* Adds kernels to `on`, the CUDA stream of `stream`. A status other than WEFT_OK fails the
  * stream. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's part of a step's record: squares of gradients, the loss, and infinities and NaNs. */
 #include "runtime/nn/cuda/cuda.h"
-#include "runtime/nn/cuda/record.h"
+#include "runtime/nn/cuda/kernels/record.h"
 
 struct norm_argument {
     struct weft_nn_cuda *cuda;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of units: loads from the host, initial values, rounded copies, hashes. */
 #include "runtime/nn/cuda/cuda.h"
-#include "runtime/nn/cuda/initial.h"
-#include "runtime/nn/cuda/record.h"
+#include "runtime/nn/cuda/kernels/initial.h"
+#include "runtime/nn/cuda/kernels/record.h"
 
 int64_t weft_nn_cuda_join(const struct weft_nn_piece *pieces, int64_t n, int64_t i, bool alike,
                           struct weft_nn_piece *out)

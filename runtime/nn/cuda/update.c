@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "runtime/nn/cuda/cuda.h"
-#include "runtime/nn/cuda/record.h"
+#include "runtime/nn/cuda/kernels/record.h"
 
 _Static_assert(offsetof(struct weft_nn_step, stop) == offsetof(struct weft_cuda_step, stop) &&
                    offsetof(struct weft_nn_step, adamw) == offsetof(struct weft_cuda_step, adamw) &&

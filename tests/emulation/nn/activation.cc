@@ -116,6 +116,31 @@ static void moves_no_byte_too_many(void)
     emu_watch_limit({});
 }
 
+static void squared_relu_and_sums_are_the_cpus(void)
+{
+    elements x("x", EMU_READ, WEFT_F32, 1), y("y", EMU_BOTH, WEFT_F32, 1);
+    x.set(0, 3);
+    y.set(0, 5);
+    weft_cuda_add_values(WEFT_F32, 1, x.data, y.data, y.data, NULL);
+    emu_expect(y.get(0) == 8, "a sum in place");
+    weft_cuda_squared_relu_backward(WEFT_F32, 1, x.data, y.data, y.data, NULL);
+    emu_expect(y.get(0) == 48, "a slope in place");
+    weft_cuda_squared_relu(WEFT_F32, 1, x.data, y.data, NULL);
+    emu_expect(y.get(0) == 9, "a square");
+    forward_is_the_cpus("squared relu", weft_cuda_squared_relu,
+                        [](enum weft_dtype dtype, int64_t n, const void *x, void *y) {
+                            cpu()->layers[dtype]->squared_relu(n, x, y);
+                        });
+    backward_is_the_cpus(
+        "squared relu backward", weft_cuda_squared_relu_backward,
+        [](enum weft_dtype dtype, int64_t n, const void *x, const void *dy, void *dx) {
+            cpu()->layers[dtype]->squared_relu_backward(n, x, dy, dx);
+        });
+    backward_is_the_cpus("sum", weft_cuda_add_values,
+                         [](enum weft_dtype dtype, int64_t n, const void *x, const void *dy,
+                            void *y) { cpu()->layers[dtype]->add(n, x, dy, y); });
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
@@ -123,6 +148,8 @@ int main(int argc, char **argv)
     emu_case("relu: the CPU's bits", relu_is_the_cpus);
     emu_case("what is no number stays none", what_is_no_number_stays_none);
     emu_case("no byte too many", moves_no_byte_too_many);
+    emu_case("squared relu, sums: the CPU's bits", squared_relu_and_sums_are_the_cpus);
     return emu_end({"each<gelu_op<f16> >", "each<gelu_backward_op<bf16> >", "each<relu_op<float> >",
-                    "each<relu_backward_op<bf16> >"});
+                    "each<relu_backward_op<bf16> >", "each<squared_relu_op<f16> >",
+                    "each<squared_relu_backward_op<float> >", "each<sum_op<bf16> >"});
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/emulation/nn/heads.h"
+#include "tests/emulation/nn/grouped.h"
 
 static std::vector<struct shape> shapes(void)
 {
@@ -91,15 +91,17 @@ static void a_head_has_the_same_bits_alone(void)
 static void what_it_cannot_do_is_refused(void)
 {
     struct call c({1, 4, 1, 32}, WEFT_BF16);
+    struct weft_cuda_heads h = weft_cuda_heads_of(&c.attention);
+    emu_expect(weft_cuda_attends(&h), "32 of bf16");
+    h.dtype = WEFT_F32;
+    emu_expect(!weft_cuda_attends(&h), "f32");
     struct weft_cuda_attention a = c.attention;
-    emu_expect(weft_cuda_attends(&a), "32 of bf16");
-    a.dtype = WEFT_F32;
-    emu_expect(!weft_cuda_attends(&a), "f32");
-    a = c.attention;
     a.hidden = 136;
-    emu_expect(!weft_cuda_attends(&a), "136 elements");
+    h = weft_cuda_heads_of(&a);
+    emu_expect(!weft_cuda_attends(&h), "136 elements");
     a.hidden = 36;
-    emu_expect(!weft_cuda_attends(&a), "36 elements");
+    h = weft_cuda_heads_of(&a);
+    emu_expect(!weft_cuda_attends(&h), "36 elements");
     a = c.attention;
     a.qkv = c.qkv.data + 2;
     emu_expect(weft_cuda_attend(&a, c.output.data, c.statistics.data, NULL) != 0, "not aligned");
@@ -116,6 +118,27 @@ static void asks_for_whole_sectors_and_all_banks(void)
     emu_watch_limit({});
 }
 
+static void heads_share_keys_and_values(void)
+{
+    const struct shape all[] = {{1, 70, 4, 32}, {2, 33, 6, 64}, {1, 65, 2, 128}, {1, 20, 3, 96}};
+    const int64_t groups[] = {2, 3, 1, 3};
+    for (int i = 0; i < 4; i++) {
+        for (enum weft_dtype dtype : {WEFT_BF16, WEFT_F16}) {
+            struct call c(all[i], dtype);
+            struct grouped_call g(&c, groups[i]);
+            c.run();
+            emu_expect(weft_cuda_attend_heads(&g.heads, g.output.data, g.statistics.data, NULL) ==
+                           0,
+                       "forward is launched");
+            emu_expect(weft_cuda_attend_heads_backward(&g.heads, g.output.data, g.statistics.data,
+                                                       c.d_output.data, g.dots.data, &g.to,
+                                                       NULL) == 0,
+                       "backward is launched");
+            g.compare(half_ulp(dtype));
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
@@ -126,6 +149,7 @@ int main(int argc, char **argv)
     emu_case_without_bits("what it cannot do is refused", what_it_cannot_do_is_refused);
     emu_case_without_bits("asks for whole sectors and all banks",
                           asks_for_whole_sectors_and_all_banks);
+    emu_case_without_bits("heads share keys and values", heads_share_keys_and_values);
     return emu_end({"attend_forward<bf16, 32, 2>", "attend_forward<f16, 128, 1>",
                     "attend_dots<f16>", "attend_keys<bf16, 96, 1, 32>",
                     "attend_keys<f16, 64, 2, 32>", "attend_queries<bf16, 128, 1, 32>",

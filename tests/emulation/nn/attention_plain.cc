@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/emulation/nn/heads.h"
+#include "tests/emulation/nn/grouped.h"
 
 static void outputs_and_gradients_are_near(void)
 {
@@ -42,7 +42,8 @@ static void what_causality_forbids_is_0(void)
 {
     struct call c({1, 40, 1, 8}, WEFT_F32, true);
     emu_buffer<float> p("probabilities", EMU_WRITE, 1600);
-    emu_expect(weft_cuda_attend_plain(&c.attention, p.data, c.output.data, NULL) == 0, "launched");
+    const struct weft_cuda_heads heads = weft_cuda_heads_of(&c.attention);
+    emu_expect(weft_cuda_attend_plain(&heads, p.data, c.output.data, NULL) == 0, "launched");
     for (int i = 0; i < 40; i++) {
         for (int j = i + 1; j < 40; j++) {
             emu_expect(p[i * 40 + j] == 0, "probability %d, %d", i, j);
@@ -51,12 +52,32 @@ static void what_causality_forbids_is_0(void)
     c.run_plain();
 }
 
+static void heads_share_keys_and_values(void)
+{
+    for (enum weft_dtype dtype : all_dtypes) {
+        struct call c({2, 20, 4, 12}, dtype, true);
+        struct grouped_call g(&c, 2, true);
+        const int64_t n = c.s.samples * c.s.heads * c.s.seq_len * c.s.seq_len;
+        elements p("probabilities", EMU_WRITE, dtype, n), d("d scores", EMU_WRITE, dtype, n);
+        emu_bytes sums("sums", EMU_SCRATCH, weft_cuda_head_sums_bytes(&g.heads));
+        c.run_plain();
+        emu_expect(weft_cuda_attend_plain(&g.heads, p.data, NULL, NULL) == 0 &&
+                       weft_cuda_attend_plain(&g.heads, p.data, g.output.data, NULL) == 0,
+                   "forward is launched");
+        emu_expect(weft_cuda_attend_plain_backward(&g.heads, p.data, c.d_output.data, d.data,
+                                                   (float *)(void *)sums.data, &g.to, NULL) == 0,
+                   "backward is launched");
+        g.compare(half_ulp(dtype));
+    }
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
     emu_case("outputs and gradients are near fp64", outputs_and_gradients_are_near);
     emu_case_without_bits("is near the fast way in 16 bits", is_near_the_fast_way_in_16_bits);
     emu_case("what causality forbids is 0", what_causality_forbids_is_0);
+    emu_case("heads share keys and values", heads_share_keys_and_values);
     return emu_end({"product_tile<float, float>", "product_tile<bf16, bf16>",
                     "causal_softmax<float>", "softmax_backward<f16>"});
 }

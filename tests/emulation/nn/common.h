@@ -15,7 +15,8 @@ extern "C" {
 #include "runtime/nn/elements.h"
 }
 
-#include "runtime/nn/cuda/layers.h"
+#include "runtime/nn/cuda/kernels/attention.h"
+#include "runtime/nn/cuda/kernels/layers.h"
 #include "tests/emulation/harness.h"
 
 static const enum weft_dtype all_dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16};

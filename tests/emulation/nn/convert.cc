@@ -178,6 +178,36 @@ static void moves_no_byte_too_many(void)
     emu_watch_limit({});
 }
 
+/* Elements between rows keep their values. */
+static void moves_rows(void)
+{
+    const int64_t shapes[][4] = {{3, 8, 8, 24}, {5, 7, 9, 7}, {1, 16, 16, 16}, {9, 12, 40, 20}};
+    for (const int64_t(&s)[4] : shapes) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const int64_t rows = s[0], width = s[1], x_stride = s[2], y_stride = s[3];
+            emu_buffer<float> dense("dense", EMU_READ, rows * width);
+            elements x("x", EMU_READ, dtype, rows * x_stride),
+                y("y", EMU_BOTH, dtype, rows * y_stride), z("z", EMU_BOTH, dtype, rows * y_stride);
+            fill_normal(dense, 1);
+            x.fill_normal(1);
+            y.fill_normal(1);
+            z.fill_normal(1);
+            const float apart = y_stride > width ? y.get(width) : 0;
+            weft_cuda_narrow_rows(dtype, rows, width, dense.data, y_stride, y.data, NULL);
+            weft_cuda_copy_rows(dtype, rows, width, x_stride, x.data, y_stride, z.data, NULL);
+            for (int64_t i = 0; i < rows * width; i++) {
+                unsigned char narrow[4];
+                set_element(dtype, narrow, 0, dense[i]);
+                const int64_t row = i / width, column = i % width;
+                emu_expect(y.get(row * y_stride + column) == element_at(dtype, narrow, 0) &&
+                               z.get(row * y_stride + column) == x.get(row * x_stride + column),
+                           "row %lld, column %lld", (long long)row, (long long)column);
+            }
+            if (y_stride > width) emu_expect(y.get(width) == apart, "elements between rows");
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
@@ -190,7 +220,9 @@ int main(int argc, char **argv)
     emu_case("look: what may not add up", looks_for_what_may_not_add_up);
     emu_case("look: a flag stays", keeps_a_flag_that_was_set);
     emu_case("no byte too many", moves_no_byte_too_many);
+    emu_case("moves rows", moves_rows);
     return emu_end({"each", "fill_op", "copy_op<unsigned char>", "copy_op<unsigned int>",
                     "copy_op<unsigned short>", "convert_op<float, bf16>", "convert_op<f16, float>",
-                    "add_op<bf16, true>", "look_op<unsigned short>"});
+                    "add_op<bf16, true>", "look_op<unsigned short>", "rows_op<float, bf16>",
+                    "rows_op<f16, f16>"});
 }

@@ -44,10 +44,13 @@ struct call {
     {
         const int64_t n = s.samples * s.heads * s.seq_len * s.seq_len;
         elements p("probabilities", EMU_WRITE, dtype, n), d("d scores", EMU_WRITE, dtype, n);
-        emu_expect(weft_cuda_attend_plain(&attention, p.data, output.data, NULL) == 0,
+        const struct weft_cuda_heads heads = weft_cuda_heads_of(&attention);
+        const struct weft_cuda_head_gradients to =
+            weft_cuda_head_gradients_of(&attention, d_qkv.data);
+        emu_expect(weft_cuda_attend_plain(&heads, p.data, output.data, NULL) == 0,
                    "forward is launched");
-        emu_expect(weft_cuda_attend_plain_backward(&attention, p.data, d_output.data, d.data,
-                                                   d_qkv.data, NULL) == 0,
+        emu_expect(weft_cuda_attend_plain_backward(&heads, p.data, d_output.data, d.data, NULL, &to,
+                                                   NULL) == 0,
                    "backward is launched");
     }
     /* Element of part 0, 1, 2 of qkv: queries, keys, values. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulation/nn/common.h"
 
-#include "runtime/nn/cuda/initial.h"
+#include "runtime/nn/cuda/kernels/initial.h"
 
 static void sets_every_element(void)
 {

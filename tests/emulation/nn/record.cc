@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulation/nn/common.h"
 
-#include "runtime/nn/cuda/record.h"
+#include "runtime/nn/cuda/kernels/record.h"
 #include "runtime/nn/record.h"
 
 static void a_scale_is_rounded_once(void)

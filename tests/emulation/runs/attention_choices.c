@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choice, proof and binding of attention, with a library that computes on the host and can have one
  * mistake. */
-#include "runtime/nn/cuda/attention_choices.h"
+#include "runtime/nn/cuda/choices/attention_choices.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "base/numbers.h"
 #include "base/text.h"
 #include "layers/shared/block.h"
-#include "runtime/nn/cuda/initial.h"
-#include "runtime/nn/cuda/trial.h"
+#include "runtime/nn/cuda/choices/trial.h"
+#include "runtime/nn/cuda/kernels/initial.h"
 #include "spec/kind.h"
 #include "tests/emulation/runs/machine.h"
 

@@ -9,7 +9,7 @@
 #include "layers/shared/block.h"
 #include "runtime/device/device.h"
 #include "runtime/nn/cuda/cuda.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/kernels/kernels.h"
 #include "runtime/nn/nn.h"
 #include "runtime/nn/units.h"
 #include "spec/kind.h"
@@ -50,8 +50,11 @@ Test(bind, names_its_products_and_machine)
 Test(bind, a_token_outside_the_vocabulary_is_the_verdict)
 {
     enum { VOCAB = 5, WIDTH = 4, ROWS = 6 };
-    static const struct weft_layer layer = {
-        .name = "wte", .kind = &weft_kind_embedding, .hidden = WIDTH, .vocab = VOCAB};
+    static const struct weft_layer layer = {.name = "wte",
+                                            .kind = &weft_kind_embedding,
+                                            .hidden = WIDTH,
+                                            .outputs = WIDTH,
+                                            .vocab = VOCAB};
     const float table[VOCAB * WIDTH] = {1};
     const int32_t good[ROWS] = {0, 1, 2, 3, 4, 0}, bad[ROWS] = {0, 1, 2, 3, 5, -1};
     float output[ROWS * WIDTH];
@@ -86,8 +89,8 @@ static void expect_refused(const struct weft_layer *layer, const char *says)
 
 Test(bind, a_layer_that_only_plans_is_refused)
 {
-    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_llama_block};
-    expect_refused(&layer, "layer h.7: the GPU's kernels train no llama_block");
+    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_encoder_block};
+    expect_refused(&layer, "layer h.7: the GPU's kernels train no encoder_block");
 }
 
 Test(bind, a_supplied_layer_is_refused_with_the_reason)
@@ -112,7 +115,8 @@ Test(bind, tensor_cores_attend_where_the_plan_saves_statistics)
                                                       .seq_len = 2,
                                                       .heads = 2,
                                                       .hidden = layer.hidden};
-            cr_expect_eq(weft_block_saves_statistics(&layer, &batch), weft_cuda_attends(&shape));
+            const struct weft_cuda_heads heads = weft_cuda_heads_of(&shape);
+            cr_expect_eq(weft_block_saves_statistics(&layer, &batch), weft_cuda_attends(&heads));
         }
     }
 }
@@ -139,6 +143,7 @@ Test(bind, needs_are_those_of_its_way)
                             bf16 = {.samples = SAMPLES, .seq_len = SEQ, .compute = WEFT_BF16};
     layer.keys[WEFT_BLOCK_HEADS].integer = HEADS;
     layer.keys[WEFT_BLOCK_FFN].integer = 128;
+    weft_layer_complete(&layer);
     struct weft_nn *nn = opened("plain");
     cr_expect_eq(weft_nn_layer_needs(nn, &layer, &f32).forward_bytes, 0);
     cr_expect_eq(weft_nn_layer_needs(nn, &layer, &f32).backward_bytes,
@@ -167,6 +172,10 @@ static struct weft_layer scratch_layer(int i)
         return subject_linear(7, 5, false);
     case 5:
         return subject_head(&weft_kind_lm_head, 6, 11, true);
+    case 6:
+        return subject_llama(&weft_kind_llama_block, 16, 4, 2, 8, 24);
+    case 7:
+        return subject_llama(&weft_kind_qwen3_block, 12, 3, 1, 4, 20);
     default:
         return subject_head(&weft_kind_classifier, 21, 10, true);
     }
@@ -176,7 +185,7 @@ static struct weft_layer scratch_layer(int i)
 Test(bind, scratch_of_the_plan_is_all_that_layers_need)
 {
     static const enum weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16};
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 9; i++) {
         for (int d = 0; d < 3; d++) {
             struct weft_nn *nn = opened("own");
             struct subject subject;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choice, proof and binding of products, with a library that computes on the host and can have one
  * mistake. */
-#include "runtime/nn/cuda/multiply.h"
+#include "runtime/nn/cuda/choices/multiply.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #include "base/numbers.h"
 #include "base/text.h"
-#include "runtime/nn/cuda/proof.h"
+#include "runtime/nn/cuda/choices/proof.h"
 #include "spec/kind.h"
 #include "tests/emulation/runs/machine.h"
 

@@ -125,13 +125,13 @@ Test(emulated_layers, blocks)
 }
 
 /* A level restores the dropped parts only, so kept ones may not be written again. */
-static void check_levels(const char *way, enum weft_dtype compute)
+static void check_levels(struct weft_layer layer, const char *way, enum weft_dtype compute)
 {
     const struct weft_batch batch = {
         .samples = 2, .seq_len = 17, .compute = compute, .on_gpu = true};
     struct weft_nn *nn = subject_open(way);
     struct subject plain;
-    subject_init_for(&plain, subject_block(16, 2, 24), &batch, 0, compute);
+    subject_init_for(&plain, layer, &batch, 0, compute);
     subject_forward(nn, &plain);
     subject_backward(nn, &plain);
     for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
@@ -145,12 +145,19 @@ static void check_levels(const char *way, enum weft_dtype compute)
     weft_nn_close(nn);
 }
 
+static void check_levels_everywhere(struct weft_layer layer)
+{
+    check_levels(layer, "plain", WEFT_F32);
+    check_levels(layer, "own", WEFT_F32);
+    check_levels(layer, "own", WEFT_BF16);
+    check_levels(layer, "own", WEFT_F16);
+}
+
 Test(emulated_layers, blocks_restore_the_bits_that_they_dropped)
 {
-    check_levels("plain", WEFT_F32);
-    check_levels("own", WEFT_F32);
-    check_levels("own", WEFT_BF16);
-    check_levels("own", WEFT_F16);
+    check_levels_everywhere(subject_block(16, 2, 24));
+    check_levels_everywhere(subject_llama(&weft_kind_llama_block, 16, 4, 2, 8, 24));
+    check_levels_everywhere(subject_llama(&weft_kind_qwen3_block, 12, 2, 1, 8, 20));
 }
 
 Test(emulated_layers, heads_and_classifiers)
@@ -158,4 +165,19 @@ Test(emulated_layers, heads_and_classifiers)
     check_everywhere(subject_head(&weft_kind_lm_head, 6, 11, true), 2, 5);
     check_everywhere(subject_head(&weft_kind_classifier, 21, 10, true), 4, 3);
     check_everywhere(subject_head(&weft_kind_classifier, 6, 4, false), 3, 5);
+}
+
+/* Heads that share keys, heads that tensor cores cannot load, and heads wider than theirs. */
+Test(emulated_layers, llama_blocks)
+{
+    check_everywhere(subject_llama(&weft_kind_llama_block, 16, 4, 2, 8, 24), 2, 9);
+    check_everywhere(subject_llama(&weft_kind_llama_block, 12, 3, 1, 4, 20), 2, 5);
+    check_everywhere(subject_llama(&weft_kind_llama_block, 8, 2, 2, 136, 8), 1, 3);
+    check_everywhere(subject_llama(&weft_kind_qwen3_block, 16, 4, 2, 8, 24), 2, 9);
+}
+
+Test(emulated_layers, rms_norms)
+{
+    struct weft_layer norm = subject_same(&weft_kind_rms_norm, 20);
+    check_everywhere(norm, 3, 7);
 }

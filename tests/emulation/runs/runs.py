@@ -38,6 +38,17 @@ MAPS = [
     {"name": "relu", "type": "relu", "hidden": 24},
     {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": True},
 ]
+# Kinds with RMS norms, rotary positions, a gate, and heads that share keys.
+LLAMA = [
+    {"name": "wte", "type": "embedding", "vocab": 61, "positions": 0, "hidden": 24},
+    {"name": "h.0", "type": "llama_block", "hidden": 24, "heads": 4, "kv_heads": 2, "head_dim": 8, "ffn": 40,
+     "qkv_bias": True},
+    {"name": "h.1", "type": "qwen3_block", "hidden": 24, "heads": 3, "kv_heads": 1, "head_dim": 8, "ffn": 40},
+    {"name": "h.2", "type": "olmo2_block", "hidden": 24, "heads": 3, "head_dim": 8, "ffn": 40},
+    {"name": "norm", "type": "rms_norm", "hidden": 24},
+    {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": False},
+]
+LLAMA_FINGERPRINT = "6b7f319c3495e453ae7722d93ba791e1"  # of 8 steps
 
 
 def tokens_of(count, below):
@@ -167,6 +178,32 @@ def a_run_goes_on_from_one_device_to_the_other(weft):
         COMPARED.append(name)
         last = json.loads(out.splitlines()[-1])
         assert last["fingerprint"] == wanted[0], f"{last['fingerprint']}, not {wanted[0]}"
+
+
+@case
+def llama_has_the_cpus_bits_a_stored_fingerprint_and_resumes(weft):
+    same_as_the_cpu(weft, layers=LLAMA, planner="all-fsdp", ranks=2, recompute="whole")
+    path = weft.write("config.json", config_of(weft, layers=LLAMA, planner="all-fsdp", ranks=1,
+                                               checkpoint={"every": STEPS // 2, "keep": 2}))
+    weft.program = EMULATED
+    for name, flags in (("half", []), ("rest", [f"--resume=half/checkpoints/step-{STEPS // 2}"])):
+        out = weft.expect(0, "train", path, "--run", name, "--json", *flags, env={"WEFT_GEMM": "plain"}, timeout=600)
+        got = json.loads(out.splitlines()[-1])["fingerprint"]
+        assert STEPS != 8 or got == LLAMA_FINGERPRINT, f"{name}: {got}"
+
+
+@case
+def llamas_own_kernels_have_the_same_bits_everywhere_near_the_cpus(weft):
+    for dtype, most in (("f32", 1e-6), ("bf16", 1e-3)):
+        some = [({"planner": "all-fsdp"}, {})]
+        if ALL or dtype != "f32":
+            some += [({"planner": "all-dp", "recompute": "selective"},
+                      {"WEFT_EMULATION_SEED": "9", "WEFT_EMULATION_GPU": "sm_90"})]
+        _, got = all_the_same(weft, "own", some, dtype=dtype, optimizer="sgd", layers=LLAMA)
+        _, wanted = trained(weft, config_of(weft, dtype=dtype, optimizer="sgd", layers=LLAMA), "plain", False)
+        worst = max(abs(a - b) / abs(b) for (a, _), (b, _) in zip(got, wanted))
+        print(f"# {dtype}: losses of llama are at most {worst:.1e} off the CPU's")
+        assert worst < most, f"{dtype}: {worst}"
 
 
 @case

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax, row by row with the CPU's bits: of causal score matrices for plain attention, and of
+ * logits for their loss. */
+#include "runtime/nn/cuda/kernels/layers.h"
+#include "runtime/nn/cuda/kernels/rows.h"
+
+/* Integers that order as floats do (runtime/nn/cpu/kernels/layers.c), so the maximum may be taken
+ * in any order. */
+GPU int32_t key_of(float x)
+{
+    const uint32_t bits = weft_bits_of(x);
+    return (int32_t)(bits ^ ((0u - (bits >> 31)) & 0x7fffffffu));
+}
+
+GPU float of_key(int32_t key)
+{
+    const uint32_t bits = (uint32_t)key;
+    return weft_float_of(bits ^ ((0u - (bits >> 31)) & 0x7fffffffu));
+}
+
+/* Row i of each matrix has columns 0 to i. The others count as -inf and become 0. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
+    causal_softmax(int64_t rows, int64_t width, T *matrices, bool wide)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0, last = row % width;
+    T *x = matrices + (n > 0 ? row * width : 0);
+    int32_t most = last < width - 1 ? key_of(-INFINITY) : INT32_MIN;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int32_t key = key_of(values[j]);
+            most = i + j <= last && key > most ? key : most;
+        }
+    });
+    const float greatest = of_key(maximum_of_team<T>(most));
+    float lanes[EACH] = {};
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = exponential((i + j <= last ? values[j] : -INFINITY) - greatest);
+        }
+        add_to_lanes<T>(i, values, lanes);
+    });
+    const float by = 1.0f / sum_of_team(lanes);
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = exponential((i + j <= last ? values[j] : -INFINITY) - greatest) * by;
+        }
+        store<N>(values, x + i);
+    });
+}
+
+/* Turns logits into the gradient of the row's loss. The rounded probability would lose the rest of
+ * the gradient near 1. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
+    cross_entropy_plain(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
+                        T *logits, double *losses, uint32_t *bad, bool wide)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
+    const int64_t target = row < rows ? targets[row] : -1;
+    const bool good = target >= 0 && target < n;
+    T *x = logits + (n > 0 ? row * stride : 0);
+    int32_t most = INT32_MIN;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int32_t key = key_of(values[j]);
+            most = key > most ? key : most;
+        }
+    });
+    const float greatest = of_key(maximum_of_team<T>(most));
+    float lanes[EACH] = {};
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = exponential(values[j] - greatest);
+        }
+        add_to_lanes<T>(i, values, lanes);
+    });
+    const float sum = sum_of_team(lanes), by = 1.0f / sum;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float probability = exponential(values[j] - greatest) * by;
+            if (good && i + j == target) {
+                losses[row] = log((double)sum) - ((double)values[j] - (double)greatest);
+                values[j] = probability - 1.0f;
+            } else {
+                values[j] = probability;
+            }
+        }
+        store<N>(values, x + i);
+    });
+    if (row >= rows || good || threadIdx.x % team<T>::SIZE != 0) return;
+    if (target != WEFT_NO_TARGET) atomicMin(bad, (uint32_t)row);
+    losses[row] = 0.0;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
+    softmax_backward(int64_t rows, int64_t width, const T *p, T *d, bool wide)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
+    const int64_t at = n > 0 ? row * width : 0;
+    float lanes[EACH] = {};
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float probabilities[N], gradients[N];
+        load<N>(p + at + i, probabilities);
+        load<N>(d + at + i, gradients);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            gradients[j] = gradients[j] * probabilities[j];
+        }
+        add_to_lanes<T>(i, gradients, lanes);
+    });
+    const float dot = sum_of_team(lanes);
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float probabilities[N], gradients[N];
+        load<N>(p + at + i, probabilities);
+        load<N>(d + at + i, gradients);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            gradients[j] = probabilities[j] * (gradients[j] - dot);
+        }
+        store<N>(gradients, d + at + i);
+    });
+}
+
+int weft_cuda_causal_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, void *x,
+                             struct CUstream_st *stream)
+{
+    const int64_t rows = matrices * width;
+    if (rows <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch(causal_softmax<T>, grid_of_rows<T>(rows), stream, rows, width, (T *)x,
+                      rows_are_wide((const T *)x, width, width));
+    });
+}
+
+int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
+                                  int64_t stride, const int32_t *targets, void *logits,
+                                  double *losses, uint32_t *bad, struct CUstream_st *stream)
+{
+    if (rows <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch(cross_entropy_plain<T>, grid_of_rows<T>(rows), stream, rows, width, stride,
+                      targets, (T *)logits, losses, bad,
+                      rows_are_wide((const T *)logits, width, stride));
+    });
+}
+
+int weft_cuda_softmax_backward(enum weft_dtype dtype, int64_t rows, int64_t width, const void *p,
+                               void *d, struct CUstream_st *stream)
+{
+    if (rows <= 0 || width <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        const bool wide =
+            rows_are_wide((const T *)p, width, width) && rows_are_wide((const T *)d, width, width);
+        return launch(softmax_backward<T>, grid_of_rows<T>(rows), stream, rows, width, (const T *)p,
+                      (T *)d, wide);
+    });
+}

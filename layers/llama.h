@@ -105,7 +105,7 @@
 /* Functions of the kinds, and with saved activations by level. */
 #define WEFT_LLAMA_FUNCTIONS(table)                                                                \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
-    .parts = weft_recipe_parts, .closes_residual = true, .trains = true, .cpu_only = true,         \
+    .parts = weft_recipe_parts, .closes_residual = true, .trains = true,                           \
     .complete = weft_recipe_complete, .check = weft_llama_check, .add_sizes = weft_llama_add_sizes
 #define WEFT_LLAMA(table)                                                                          \
     WEFT_LLAMA_FUNCTIONS(table),                                                                   \

@@ -14,5 +14,4 @@ const struct weft_kind weft_kind_rms_norm = {
     WEFT_KEYS(rms_norm_keys),
     WEFT_RECIPE(rms_norm_recipe),
     .trains = true,
-    .cpu_only = true,
 };

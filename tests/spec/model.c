@@ -341,9 +341,11 @@ Test(model, says_why_it_does_not_train)
 
 Test(model, of_kinds_without_kernels_of_a_gpu_trains_on_cpus)
 {
+    struct weft_kind own = weft_kind_rms_norm;
+    own.cpu_only = true;
     const struct weft_layer layers[] = {
         {.name = "wte", .kind = &weft_kind_embedding, .vocab = 256, .hidden = 8},
-        {.name = "norm", .kind = &weft_kind_rms_norm, .hidden = 8},
+        {.name = "norm", .kind = &own, .hidden = 8},
         {.name = "head", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 8}};
     struct weft_model *model = create_model(layers, 3);
     struct weft_error err = {0};

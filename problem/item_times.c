@@ -55,15 +55,6 @@ static bool measured_levels(const struct weft_profile *profile, const struct wef
            profile->network.ranks_per_node == cluster->ranks_per_node;
 }
 
-static int64_t measured_level_ns(const struct weft_profile_network *network,
-                                 const struct weft_item *item)
-{
-    const struct weft_curve *curve = &network->node_gather;
-    if (item->kind == WEFT_ACROSS_REDUCE) curve = &network->across_reduce;
-    if (item->kind == WEFT_REDUCE_SCATTER) curve = &network->node_reduce;
-    return weft_curve_at(curve, item->block_bytes);
-}
-
 enum weft_status weft_item_need_levels(const struct weft_profile *profile,
                                        const struct weft_config *config, struct weft_error *err)
 {
@@ -79,14 +70,17 @@ enum weft_status weft_item_need_levels(const struct weft_profile *profile,
 }
 
 int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
-                           const struct weft_item *item)
+                           enum weft_rank_group group, const struct weft_item *item)
 {
-    if (measured_levels(profile, cluster)) return measured_level_ns(&profile->network, item);
+    const int kind = item->kind == WEFT_ACROSS_REDUCE ? WEFT_ALL_REDUCE : item->kind;
+    if (measured_levels(profile, cluster))
+        return weft_curve_at(&profile->network.levels[group][kind], item->block_bytes);
     const int64_t per_node = cluster->ranks_per_node, nodes = cluster->ranks / per_node;
     const struct weft_link inter = weft_cluster_inter(cluster);
-    if (item->kind != WEFT_ACROSS_REDUCE)
+    if (group == WEFT_GROUP_NODE)
         return pass_ns(&cluster->link.intra, per_node, (double)item->block_bytes);
-    return 2 * pass_ns(&inter, nodes, (double)item->block_bytes * (double)per_node);
+    const int64_t passes = kind == WEFT_ALL_REDUCE ? 2 : 1;
+    return passes * pass_ns(&inter, nodes, (double)item->block_bytes * (double)per_node);
 }
 
 struct weft_average weft_average_of(const struct weft_unit *unit, enum weft_policy policy,
@@ -107,7 +101,7 @@ int64_t weft_average_ns(const struct weft_profile *profile, const struct weft_cl
 {
     const struct weft_item item = {.kind = WEFT_ACROSS_REDUCE,
                                    .block_bytes = elements * (int64_t)sizeof(float)};
-    return weft_item_level_ns(profile, cluster, &item);
+    return weft_item_level_ns(profile, cluster, WEFT_GROUP_ACROSS, &item);
 }
 
 enum weft_status weft_average_need(const struct weft_profile *profile,

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "base/rank_group.h"
 #include "problem/problem.h"
 #include "spec/config.h"
 #include "spec/profile/profile.h"
@@ -18,13 +19,12 @@ int32_t weft_problem_lane_of(const struct weft_problem *problem, enum weft_lane_
 int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,
                      enum weft_dtype accumulate, const struct weft_item *item);
 
-/* The same for a collective of hsdp, within a node or across nodes: measured, if the profile has
- * times of levels for nodes of as many ranks, otherwise from the config's links. Within
- * a node of L ranks it is alpha + B (L-1)/L / bandwidth. Across H nodes it is an AllReduce, twice
- * alpha + B (H-1)/H / bandwidth, with B the fp32 partial sums of all ranks of a node, which share
- * the link. */
+/* The same for a collective within a node or across nodes: measured, if the profile has times of
+ * levels for nodes of as many ranks, otherwise from the config's links. Within a node of L ranks it
+ * is alpha + B (L-1)/L / bandwidth. Across H nodes it is alpha + B (H-1)/H / bandwidth, and twice
+ * that for an AllReduce. B is then of all ranks of a node, which share the link. */
 int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
-                           const struct weft_item *item);
+                           enum weft_rank_group group, const struct weft_item *item);
 
 /* WEFT_E_DATA if neither the profile nor the config has times of levels. */
 WEFT_MUST_USE enum weft_status weft_item_need_levels(const struct weft_profile *profile,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "memory_model/moves.h"
 #include "problem/extremes.h"
 #include "problem/item_times.h"
 #include "problem/unit_layers.h"
@@ -375,26 +376,36 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     return strategies;
 }
 
-/* Finds the lane of an item and the time of a block. Where hsdp is allowed, collectives of all
- * ranks are on lane across: they share the links between nodes with sums over nodes. */
+/* The group of an item's collective, the same under all its strategies. */
+static enum weft_rank_group group_of(const struct weft_problem *problem,
+                                     const struct weft_item *item)
+{
+    const struct weft_problem_decision *of = &problem->decisions[item->decision];
+    int32_t k = 0;
+    if (!weft_item_is_collective(item)) return WEFT_GROUP_NONE;
+    while (!(item->strategies >> k & 1u))
+        k++;
+    return weft_moves_group(of->strategies[k].policy, item->kind);
+}
+
+/* Finds the lane of an item and the time of a block. With a lane across nodes, collectives of all
+ * ranks are on that lane: they share the links between nodes with sums over nodes. */
 static struct weft_problem_item of_lane(const struct builder *b, const struct weft_item *item)
 {
-    const struct weft_problem_decision *of = &b->problem->decisions[item->decision];
-    const uint64_t levels = weft_decision_policies(of, 1u << WEFT_POLICY_HSDP);
-    const uint64_t stars = weft_decision_policies(of, 1u << WEFT_POLICY_CENTRAL);
-    const bool is_of_level = !of->is_of_layer && (item->strategies & levels) != 0;
-    const bool of_all = weft_item_is_collective(item) && !is_of_level && b->weigh.hybrid;
+    const enum weft_rank_group group = group_of(b->problem, item);
+    const bool of_all = group == WEFT_GROUP_ALL || group == WEFT_GROUP_OWNER;
+    const bool of_level = group == WEFT_GROUP_NODE || group == WEFT_GROUP_ACROSS;
     const enum weft_lane_role role = weft_item_kind_of(item)->role;
     struct weft_item moved = *item;
     /* The owner's port moves all of the block for each other rank, and not a part. */
-    if (!of->is_of_layer && (item->strategies & stars) != 0)
-        moved.block_bytes *= b->config->cluster.ranks;
+    if (group == WEFT_GROUP_OWNER) moved.block_bytes *= b->config->cluster.ranks;
     return (struct weft_problem_item){
         .item = *item,
-        .lane = weft_problem_lane_of(b->problem, of_all ? WEFT_ROLE_ACROSS : role),
-        .block_ns = is_of_level ? weft_item_level_ns(b->profile, &b->config->cluster, item)
-                                : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate,
-                                               &moved),
+        .lane =
+            weft_problem_lane_of(b->problem, of_all && b->weigh.hybrid ? WEFT_ROLE_ACROSS : role),
+        .block_ns =
+            of_level ? weft_item_level_ns(b->profile, &b->config->cluster, group, item)
+                     : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, &moved),
         .after = -1};
 }
 

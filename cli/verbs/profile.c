@@ -54,20 +54,21 @@ static void show_collectives(const struct weft_profile *profile, struct weft_tex
 static void show_levels(const struct weft_profile_network *network, struct weft_text *out)
 {
     char bytes[WEFT_UNITS_TEXT_BYTES], shown[WEFT_UNITS_TEXT_BYTES];
-    const struct weft_curve *const curves[] = {&network->node_gather, &network->node_reduce,
-                                               &network->across_reduce};
+    const struct weft_curve *across = &network->levels[WEFT_GROUP_ACROSS][WEFT_ALL_REDUCE];
     struct weft_table table;
     if (!weft_profile_has_levels(network)) return;
     weft_table_init(&table, "rrrr");
     weft_table_cell(&table, "full size");
-    weft_table_cell(&table, "all_gather in a node");
-    weft_table_cell(&table, "reduce_scatter in a node");
-    weft_table_cell(&table, "all_reduce across nodes");
-    for (int32_t i = 0; i < network->across_reduce.n; i++) {
-        const int64_t x = network->across_reduce.x[i];
+    for (int l = 0; l < WEFT_LINK_LEVELS; l++)
+        weft_table_cell(&table, "%s", weft_link_levels[l].name);
+    for (int32_t i = 0; i < across->n; i++) {
+        const int64_t x = across->x[i];
         weft_table_cell(&table, "%s", weft_units_show_bytes(x, bytes));
-        for (size_t c = 0; c < sizeof curves / sizeof curves[0]; c++)
-            weft_table_cell(&table, "%s", weft_units_show_ns(weft_curve_at(curves[c], x), shown));
+        for (const struct weft_link_level *l = weft_link_levels;
+             l < weft_link_levels + WEFT_LINK_LEVELS; l++)
+            weft_table_cell(
+                &table, "%s",
+                weft_units_show_ns(weft_curve_at(&network->levels[l->group][l->kind], x), shown));
     }
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);

@@ -25,7 +25,7 @@ struct weft_stream;
 /* The place of a branch in its communicator. */
 struct weft_comm_place {
     char lane[WEFT_COMM_LANE_BYTES];
-    enum weft_comm_group group;
+    enum weft_rank_group group;
     int32_t number;     /* among the branches, from 0 */
     int32_t first, gap; /* rank r of the group is rank first + r * (1 + gap) of all */
 };

@@ -5,7 +5,7 @@
 #include "runtime/comm/backend.h"
 #include "runtime/comm/branch.h"
 
-const char *weft_comm_group_name(enum weft_comm_group group)
+const char *weft_comm_group_name(enum weft_rank_group group)
 {
     static const char *const names[WEFT_GROUP_COUNT] = {
         [WEFT_GROUP_ALL] = "all", [WEFT_GROUP_NODE] = "node", [WEFT_GROUP_ACROSS] = "across"};
@@ -27,7 +27,7 @@ void weft_comm_show_place(const struct weft_comm *comm, struct weft_text *out)
 }
 
 static struct weft_comm *find_branch(const struct weft_comm *comm, const char *lane,
-                                     enum weft_comm_group group)
+                                     enum weft_rank_group group)
 {
     for (int32_t i = 0; i < comm->n_branches; i++) {
         const struct weft_comm_place *place = &comm->branches[i]->place;
@@ -37,7 +37,7 @@ static struct weft_comm *find_branch(const struct weft_comm *comm, const char *l
 }
 
 /* The place of the group that this rank is in. */
-static struct weft_comm_place place_of(const struct weft_comm *comm, enum weft_comm_group group)
+static struct weft_comm_place place_of(const struct weft_comm *comm, enum weft_rank_group group)
 {
     const int32_t per_node = comm->ranks_per_node;
     struct weft_comm_place place = {.group = group, .number = comm->n_branches};
@@ -47,14 +47,14 @@ static struct weft_comm_place place_of(const struct weft_comm *comm, enum weft_c
     return place;
 }
 
-static int32_t ranks_of(const struct weft_comm *comm, enum weft_comm_group group)
+static int32_t ranks_of(const struct weft_comm *comm, enum weft_rank_group group)
 {
     if (group == WEFT_GROUP_ALL) return comm->ranks;
     return group == WEFT_GROUP_NODE ? comm->ranks_per_node : comm->ranks / comm->ranks_per_node;
 }
 
 enum weft_status weft_comm_branch(struct weft_comm *comm, const char *lane,
-                                  enum weft_comm_group group, struct weft_comm **out,
+                                  enum weft_rank_group group, struct weft_comm **out,
                                   struct weft_error *err)
 {
     struct weft_comm *branch = find_branch(comm, lane, group);

@@ -21,7 +21,7 @@ struct weft_comm;
  * rank and ranks are those of the group. WEFT_E_ENVIRONMENT if the back end has no branches,
  * WEFT_E_INTERNAL if there are too many. */
 WEFT_MUST_USE enum weft_status weft_comm_branch(struct weft_comm *comm, const char *lane,
-                                                enum weft_comm_group group, struct weft_comm **out,
+                                                enum weft_rank_group group, struct weft_comm **out,
                                                 struct weft_error *err);
 
 /* For comm.c, map.c and back ends. */

@@ -463,10 +463,9 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->slot = at->slot;
     bound->ns = at->ns;
     bound->stream = exec->streams[at->lane];
-    bound->comm = exec->lanes.comms[at->lane];
+    const enum weft_rank_group group = weft_exec_group_of(exec->options.program, at);
+    bound->comm = group == WEFT_GROUP_NONE ? NULL : exec->lanes.comms[at->lane][group];
     const struct weft_item_kind *item = weft_op_item(at->op);
-    if (item != NULL && item->family == WEFT_ITEM_COLLECTIVE && exec->units[at->unit].hybrid)
-        bound->comm = exec->lanes.levels[at->lane];
     bound->done = exec->events[i];
     bound->carried = at->carried;
     bound->idle = is_idle(exec, at);

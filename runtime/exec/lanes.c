@@ -9,48 +9,55 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "memory_model/moves.h"
 #include "runtime/comm/branch.h"
 #include "runtime/exec/away.h"
 #include "runtime/exec/parts.h"
 
 static bool is_of_network(const struct weft_exec *exec, int32_t lane)
 {
-    return lane != WEFT_LANE_COMPUTE &&
-           exec->options.program->lanes[lane].kind < WEFT_LANE_KIND_DOWN;
+    const struct weft_program *program = exec->options.program;
+    return lane != WEFT_LANE_COMPUTE && lane < program->n_lanes &&
+           program->lanes[lane].kind < WEFT_LANE_KIND_DOWN;
 }
 
-/* Units with hsdp. */
-static int32_t count_hybrid(const struct weft_program *program)
+/* One owner's collectives are of all ranks. */
+enum weft_rank_group weft_exec_group_of(const struct weft_program *program,
+                                        const struct weft_instruction *at)
 {
-    int32_t n = 0;
-    for (int32_t u = 0; u < program->n_units; u++)
-        n += program->ways[u].policy == WEFT_POLICY_HSDP;
-    return n;
+    if (at->op == WEFT_OP_AGREE) return WEFT_GROUP_ALL;
+    if (!weft_op_is_of(at->op, WEFT_ITEM_COLLECTIVE)) return WEFT_GROUP_NONE;
+    const enum weft_rank_group group =
+        weft_moves_group(program->ways[at->unit].policy, (int32_t)at->op);
+    return group == WEFT_GROUP_OWNER ? WEFT_GROUP_ALL : group;
 }
 
-/* The first lane of the network has the communicator itself, and each other one a branch. With hsdp
- * each lane has another branch, for the ranks of the node, or those of a place in every node. If
- * all units have hsdp, the lane across nodes has that one alone. */
+/* Whether an instruction of the lane has a collective of the group. */
+static bool needs_group(const struct weft_program *program, int32_t lane,
+                        enum weft_rank_group group)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->lane == lane && weft_exec_group_of(program, at) == group) return true;
+    }
+    return false;
+}
+
+/* The first lane of the network has the communicator itself. Each other lane, and each other group
+ * of a lane, has a branch. */
 static enum weft_status open_comms(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
-    struct exec_lanes *lanes = &exec->lanes;
-    const int32_t n_hybrid = count_hybrid(program);
-    const enum weft_comm_group together = exec->average != NULL ? WEFT_GROUP_NODE : WEFT_GROUP_ALL;
-    lanes->comms[WEFT_LANE_FIRST] = exec->comm;
+    exec->lanes.comms[WEFT_LANE_FIRST][WEFT_GROUP_ALL] = exec->comm;
     for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++) {
-        const bool across = program->lanes[lane].kind == WEFT_LANE_KIND_ACROSS;
-        const char *name = program->lanes[lane].name;
-        if (!is_of_network(exec, lane)) continue;
-        if (n_hybrid > 0)
-            WEFT_TRY(weft_comm_branch(exec->options.comm, name,
-                                      across ? WEFT_GROUP_ACROSS : WEFT_GROUP_NODE,
-                                      &lanes->levels[lane], err));
-        if (across && n_hybrid == program->n_units)
-            lanes->comms[lane] = lanes->levels[lane];
-        else if (lane > WEFT_LANE_FIRST)
-            WEFT_TRY(
-                weft_comm_branch(exec->options.comm, name, together, &lanes->comms[lane], err));
+        for (int g = 0; g < WEFT_GROUP_COUNT && is_of_network(exec, lane); g++) {
+            const enum weft_rank_group group = (enum weft_rank_group)g;
+            const bool of_node = exec->average != NULL && group == WEFT_GROUP_ALL;
+            struct weft_comm **comm = &exec->lanes.comms[lane][group];
+            if (*comm != NULL || !needs_group(program, lane, group)) continue;
+            WEFT_TRY(weft_comm_branch(exec->options.comm, program->lanes[lane].name,
+                                      of_node ? WEFT_GROUP_NODE : group, comm, err));
+        }
     }
     return WEFT_OK;
 }
@@ -144,7 +151,7 @@ static void stop_after_lane(void *context)
         atomic_compare_exchange_strong(&watched->exec->lanes.failed, &none, watched->lane);
     stop_compute(watched->exec);
     for (int32_t lane = WEFT_LANE_FIRST + 1; is_first && lane < WEFT_MOST_LANES; lane++)
-        if (watched->exec->lanes.comms[lane] != NULL) stop_network(watched->exec);
+        if (is_of_network(watched->exec, lane)) stop_network(watched->exec);
 }
 
 static void watch_streams(struct weft_exec *exec)
@@ -153,7 +160,7 @@ static void watch_streams(struct weft_exec *exec)
     for (int32_t lane = WEFT_LANE_FIRST; lane < WEFT_MOST_LANES; lane++) {
         if (exec->streams[lane] == NULL) continue;
         exec->lanes.watched[lane] = (struct exec_watched){exec, lane};
-        if (exec->lanes.comms[lane] != NULL)
+        if (is_of_network(exec, lane))
             weft_stream_on_failure(exec->streams[lane], stop_after_lane,
                                    &exec->lanes.watched[lane]);
         else
@@ -214,7 +221,7 @@ static enum weft_status give_way(struct weft_stream *stream, const void *argumen
 static void prefer_network(struct weft_exec *exec)
 {
     for (int32_t lane = WEFT_LANE_FIRST; lane < WEFT_MOST_LANES; lane++)
-        if (exec->lanes.comms[lane] != NULL && exec->streams[lane] != NULL)
+        if (is_of_network(exec, lane) && exec->streams[lane] != NULL)
             weft_stream_push(exec->streams[lane], take_short_slices, NULL, 0);
     weft_stream_push(exec->streams[WEFT_LANE_COMPUTE], give_way, NULL, 0);
 }
@@ -255,11 +262,11 @@ static int32_t order_lanes(const struct weft_exec *exec, int32_t lanes[WEFT_MOST
     const int32_t failed = atomic_load(&exec->lanes.failed);
     int32_t n = 0;
     for (int32_t lane = WEFT_LANE_FIRST; lane < WEFT_MOST_LANES; lane++)
-        if (exec->streams[lane] != NULL && exec->lanes.comms[lane] == NULL) lanes[n++] = lane;
+        if (exec->streams[lane] != NULL && !is_of_network(exec, lane)) lanes[n++] = lane;
     lanes[n++] = WEFT_LANE_COMPUTE;
     if (failed > 0) lanes[n++] = failed;
     for (int32_t lane = WEFT_LANE_FIRST; lane < WEFT_MOST_LANES; lane++)
-        if (exec->streams[lane] != NULL && exec->lanes.comms[lane] != NULL && lane != failed)
+        if (exec->streams[lane] != NULL && is_of_network(exec, lane) && lane != failed)
             lanes[n++] = lane;
     return n;
 }

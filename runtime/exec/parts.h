@@ -137,6 +137,10 @@ static inline enum weft_dtype exec_reduce(const struct weft_exec *exec)
     return (enum weft_dtype)exec->options.config->train.precision.reduce;
 }
 
+/* lanes.c: the ranks of an instruction's collective or agreement; WEFT_GROUP_NONE: of none. */
+enum weft_rank_group weft_exec_group_of(const struct weft_program *program,
+                                        const struct weft_instruction *at);
+
 /* bind.c: fills exec->tables; events must exist. */
 WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/lanes.h"
+#include "base/rank_group.h"
 #include "base/status.h"
 
 struct weft_comm;
@@ -20,9 +21,9 @@ struct exec_watched {
 };
 
 struct exec_lanes {
-    struct weft_comm *comms[WEFT_MOST_LANES]; /* of lanes of the network; others NULL */
-    /* With hsdp, of these lanes: of the node's ranks, or across nodes. */
-    struct weft_comm *levels[WEFT_MOST_LANES];
+    /* Of lanes of the network; others NULL. Of all ranks that step together, and of each group that
+     * a unit's collectives have on the lane. */
+    struct weft_comm *comms[WEFT_MOST_LANES][WEFT_GROUP_COUNT];
     struct exec_watched watched[WEFT_MOST_LANES];
     _Atomic int32_t failed; /* lane of the network that failed first; 0: none */
 };

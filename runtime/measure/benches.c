@@ -37,8 +37,8 @@ struct bench {
     const struct weft_measure_options *options;
     struct weft_stream *stream;
     struct weft_arena *arena;
-    unsigned char *base;             /* its address */
-    struct weft_comm *node, *across; /* branches of the two levels, if they are measured */
+    unsigned char *base;                        /* its address */
+    struct weft_comm *levels[WEFT_GROUP_COUNT]; /* branches of measured levels */
     int64_t walk_bytes;
     struct weft_nn_rule rule;
     struct weft_nn_step step;
@@ -92,8 +92,9 @@ static void push_collective(struct bench *bench, int kind, int64_t x)
 static void push_level(struct bench *bench, int level, int64_t x)
 {
     const struct weft_train *train = &bench->options->config->train;
-    const bool gathers = level == MEASURE_NODE_GATHER, across = level == MEASURE_ACROSS_REDUCE;
-    struct weft_comm *comm = across ? bench->across : bench->node;
+    const bool gathers = weft_link_levels[level].kind == WEFT_ALL_GATHER;
+    const bool across = weft_link_levels[level].group == WEFT_GROUP_ACROSS;
+    struct weft_comm *comm = bench->levels[weft_link_levels[level].group];
     const int64_t slice_bytes = x / weft_comm_ranks(comm);
     const enum weft_dtype dtype =
         (enum weft_dtype)(gathers ? train->precision.compute : train->precision.reduce);
@@ -104,7 +105,7 @@ static void push_level(struct bench *bench, int level, int64_t x)
         .slice_elements = slice_bytes / weft_dtype_bytes(across ? WEFT_F32 : dtype),
         .dtype = dtype,
         .slice_dtype = gathers ? dtype : WEFT_F32,
-        .partial = level == MEASURE_NODE_REDUCE,
+        .partial = !gathers && !across,
         .of_partials = across,
     };
     if (gathers)
@@ -257,15 +258,15 @@ static bool has_levels(const struct weft_measure_options *options)
 }
 
 static enum weft_status time_levels(struct bench *bench, int64_t most_bytes,
-                                    struct measure_curve out[MEASURE_LEVELS],
+                                    struct measure_curve out[WEFT_LINK_LEVELS],
                                     struct weft_error *err)
 {
     struct weft_comm *all = bench->options->comm;
     if (!has_levels(bench->options)) return WEFT_OK;
-    WEFT_TRY(weft_comm_branch(all, "measure", WEFT_GROUP_NODE, &bench->node, err));
-    WEFT_TRY(weft_comm_branch(all, "measure", WEFT_GROUP_ACROSS, &bench->across, err));
-    for (int level = 0; level < MEASURE_LEVELS; level++) {
-        const struct weft_comm *comm = level == MEASURE_ACROSS_REDUCE ? bench->across : bench->node;
+    for (int level = 0; level < WEFT_LINK_LEVELS; level++) {
+        const enum weft_rank_group group = weft_link_levels[level].group;
+        WEFT_TRY(weft_comm_branch(all, "measure", group, &bench->levels[group], err));
+        const struct weft_comm *comm = bench->levels[group];
         const int64_t unit =
             weft_comm_ranks(comm) * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float);
         WEFT_TRY(time_sizes(bench, push_level, level,

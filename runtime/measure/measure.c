@@ -135,11 +135,13 @@ static enum weft_status take_levels(struct weft_measuring *m, struct weft_error 
     struct weft_profile_network *network = &m->profile.network;
     struct weft_pool *pool = &m->profile.pool;
     const struct measure_curve *levels = m->benches.levels;
-    if (levels[MEASURE_ACROSS_REDUCE].n == 0) return WEFT_OK;
+    if (levels[0].n == 0) return WEFT_OK;
     network->ranks_per_node = (int32_t)m->options.config->cluster.ranks_per_node;
-    WEFT_TRY(take_curve(pool, &levels[MEASURE_NODE_GATHER], &network->node_gather, err));
-    WEFT_TRY(take_curve(pool, &levels[MEASURE_NODE_REDUCE], &network->node_reduce, err));
-    return take_curve(pool, &levels[MEASURE_ACROSS_REDUCE], &network->across_reduce, err);
+    for (int i = 0; i < WEFT_LINK_LEVELS; i++)
+        WEFT_TRY(take_curve(pool, &levels[i],
+                            &network->levels[weft_link_levels[i].group][weft_link_levels[i].kind],
+                            err));
+    return WEFT_OK;
 }
 
 static enum weft_status take_benches(struct weft_measuring *m, struct weft_error *err)

@@ -18,12 +18,9 @@ struct measure_curve {
     int64_t x[MEASURE_POINTS], ns[MEASURE_POINTS];
 };
 
-enum { MEASURE_NODE_GATHER, MEASURE_NODE_REDUCE, MEASURE_ACROSS_REDUCE, MEASURE_LEVELS };
-
 struct measure_benches {
     struct measure_curve collectives[WEFT_COLLECTIVE_COUNT];
-    /* Single levels: gathers and reductions in a node, sums across nodes. Empty without both. */
-    struct measure_curve levels[MEASURE_LEVELS];
+    struct measure_curve levels[WEFT_LINK_LEVELS]; /* empty without nodes of several ranks */
     struct measure_curve update, norm;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/rng.h"
+#include "memory_model/moves.h"
 #include "plan/plan.h"
 #include "problem/stages.h"
 #include "program/trace.h"
@@ -295,15 +296,15 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
     return WEFT_OK;
 }
 
-/* Kind of the collective of all ranks if it moves a block, otherwise -1. Those of hsdp go on one
- * level. */
+/* Kind of a collective of all ranks that moves a block, otherwise -1. */
 static int32_t kind_of(const struct rehearsal *r, int32_t instruction)
 {
     const struct weft_instruction *at = &r->program->instructions[instruction];
     if (weft_op_stream(at->op) != WEFT_STREAM_CHANNEL || at->item < 0) return -1;
     const struct weft_item *item = &r->stages.problem->items[at->item].item;
-    const bool is_of_level = weft_plan_chosen(r->plan, item->decision)->policy == WEFT_POLICY_HSDP;
-    return item->kind < WEFT_COLLECTIVE_COUNT && !is_of_level ? (int32_t)item->kind : -1;
+    const enum weft_rank_group group =
+        weft_moves_group(r->program->ways[item->decision].policy, item->kind);
+    return group == WEFT_GROUP_ALL || group == WEFT_GROUP_OWNER ? item->kind : -1;
 }
 
 /* Ranks compare times of one clock. On hosts with clocks of their own the spans are negative, and

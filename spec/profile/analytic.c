@@ -287,7 +287,8 @@ static const struct weft_profile *measured_network(const struct weft_config *con
 static enum weft_status fill_levels(const struct weft_profile_network *levels,
                                     struct weft_profile *profile, struct weft_error *err)
 {
-    const struct weft_curve *gather = &levels->node_gather, *reduce = &levels->node_reduce;
+    const struct weft_curve *gather = &levels->levels[WEFT_GROUP_NODE][WEFT_ALL_GATHER];
+    const struct weft_curve *reduce = &levels->levels[WEFT_GROUP_NODE][WEFT_REDUCE_SCATTER];
     int64_t *ns = weft_pool_array(&profile->pool, (size_t)gather->n, sizeof *ns);
     if (ns == NULL) return weft_fail_memory(err, "a profile");
     for (int32_t i = 0; i < gather->n; i++)

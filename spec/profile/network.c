@@ -45,6 +45,15 @@ const struct weft_key_table weft_profile_levels_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "node", &node_table, "inside a node"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "across", &across_table, "between nodes"));
 
+const struct weft_link_level weft_link_levels[WEFT_LINK_LEVELS] = {
+    {WEFT_GROUP_NODE, WEFT_ALL_GATHER, "all_gather in a node"},
+    {WEFT_GROUP_NODE, WEFT_REDUCE_SCATTER, "reduce_scatter in a node"},
+    {WEFT_GROUP_ACROSS, WEFT_ALL_REDUCE, "all_reduce across nodes"},
+};
+
+static const char *const group_keys[WEFT_GROUP_COUNT] = {
+    [WEFT_GROUP_NODE] = "node", [WEFT_GROUP_ACROSS] = "across"};
+
 /* File */
 
 static void write_hosts(const struct weft_profile_network *network, struct weft_json_writer *writer)
@@ -92,15 +101,17 @@ void weft_profile_network_write(const struct weft_profile_network *network,
     weft_json_key(writer, "levels");
     weft_json_begin_object(writer);
     weft_json_put_integer(writer, "ranks_per_node", network->ranks_per_node);
-    weft_json_key(writer, "node");
-    weft_json_begin_object(writer);
-    weft_curve_write(writer, "all_gather", "bytes", &network->node_gather);
-    weft_curve_write(writer, "reduce_scatter", "bytes", &network->node_reduce);
-    weft_json_end_object(writer);
-    weft_json_key(writer, "across");
-    weft_json_begin_object(writer);
-    weft_curve_write(writer, "all_reduce", "bytes", &network->across_reduce);
-    weft_json_end_object(writer);
+    for (int i = 0; i < WEFT_LINK_LEVELS; i++) {
+        const struct weft_link_level *level = &weft_link_levels[i];
+        if (i == 0 || level->group != level[-1].group) {
+            weft_json_key(writer, group_keys[level->group]);
+            weft_json_begin_object(writer);
+        }
+        weft_curve_write(writer, weft_collective_name(level->kind), "bytes",
+                         &network->levels[level->group][level->kind]);
+        if (i + 1 == WEFT_LINK_LEVELS || level->group != level[1].group)
+            weft_json_end_object(writer);
+    }
     weft_json_end_object(writer);
 }
 
@@ -170,25 +181,27 @@ static enum weft_status read_levels(const struct weft_json_value *root, const ch
                                     struct weft_pool *pool, struct weft_profile_network *out,
                                     struct weft_error *err)
 {
-    const struct weft_json_value *levels, *node, *across;
+    const struct weft_json_value *levels, *node;
     char where[512];
     if (weft_json_member(root, "levels") == NULL) return WEFT_OK;
     WEFT_TRY(weft_json_need(root, source, "levels", WEFT_JSON_OBJECT, &levels, err));
     snprintf(where, sizeof where, "%s: levels", source);
     WEFT_TRY(weft_keys_read(&weft_profile_levels_keys, levels, where, pool, out, err));
-    WEFT_TRY(weft_json_need(levels, where, "node", WEFT_JSON_OBJECT, &node, err));
-    WEFT_TRY(weft_json_need(levels, where, "across", WEFT_JSON_OBJECT, &across, err));
-    snprintf(where, sizeof where, "%s: levels.node", source);
-    WEFT_TRY(weft_curve_read(node, where, "all_gather", "bytes", pool, &out->node_gather, err));
-    WEFT_TRY(weft_curve_read(node, where, "reduce_scatter", "bytes", pool, &out->node_reduce, err));
-    snprintf(where, sizeof where, "%s: levels.across", source);
-    WEFT_TRY(weft_curve_read(across, where, "all_reduce", "bytes", pool, &out->across_reduce, err));
-    if (out->node_gather.n > 0 && out->node_reduce.n > 0 && out->across_reduce.n > 0)
-        return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s: levels: must have node.all_gather, node.reduce_scatter and "
-                     "across.all_reduce",
-                     source);
+    for (int i = 0; i < WEFT_LINK_LEVELS; i++) {
+        const struct weft_link_level *level = &weft_link_levels[i];
+        const char *group = group_keys[level->group], *name = weft_collective_name(level->kind);
+        struct weft_curve *curve = &out->levels[level->group][level->kind];
+        snprintf(where, sizeof where, "%s: levels", source);
+        WEFT_TRY(weft_json_need(levels, where, group, WEFT_JSON_OBJECT, &node, err));
+        snprintf(where, sizeof where, "%s: levels.%s", source, group);
+        WEFT_TRY(weft_curve_read(node, where, name, "bytes", pool, curve, err));
+        if (curve->n == 0)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: levels: must have node.all_gather, node.reduce_scatter and "
+                             "across.all_reduce",
+                             source);
+    }
+    return WEFT_OK;
 }
 
 enum weft_status weft_profile_network_read(const struct weft_json_value *root, const char *source,

@@ -11,9 +11,28 @@
 #include "base/json/json.h"
 #include "base/json/json_keys.h"
 #include "base/pool.h"
+#include "base/rank_group.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "spec/profile/curve.h"
+
+enum weft_collective {
+    WEFT_ALL_GATHER,
+    WEFT_REDUCE_SCATTER,
+    WEFT_ALL_REDUCE,
+    WEFT_COLLECTIVE_COUNT
+};
+const char *weft_collective_name(enum weft_collective kind); /* "all_gather" ... */
+
+/* Measured collectives of one level: gathers and reductions to fp32 in a node, and sums across
+ * nodes in fp32. */
+enum { WEFT_LINK_LEVELS = 3 };
+struct weft_link_level {
+    enum weft_rank_group group;
+    enum weft_collective kind;
+    const char *name; /* for people */
+};
+extern const struct weft_link_level weft_link_levels[WEFT_LINK_LEVELS];
 
 struct weft_network_host {
     const char *name;
@@ -34,8 +53,7 @@ struct weft_profile_network {
     /* Collectives of one level, on the slowest rank, by the bytes of the full block. Empty unless
      * there are several nodes of several ranks. */
     int32_t ranks_per_node;
-    struct weft_curve node_gather, node_reduce; /* of the ranks of a node */
-    struct weft_curve across_reduce; /* AllReduce of the ranks of one place in their nodes, fp32 */
+    struct weft_curve levels[WEFT_GROUP_COUNT][WEFT_COLLECTIVE_COUNT];
 };
 
 extern const struct weft_key_table weft_profile_network_keys, weft_profile_levels_keys;

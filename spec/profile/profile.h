@@ -27,14 +27,6 @@ enum { WEFT_AGREE_BYTES = 8192 };
  * parameters and of its step. That takes agree_ns too. */
 enum { WEFT_TENSOR_NORMS_BYTES = 320 };
 
-enum weft_collective {
-    WEFT_ALL_GATHER,
-    WEFT_REDUCE_SCATTER,
-    WEFT_ALL_REDUCE,
-    WEFT_COLLECTIVE_COUNT
-};
-const char *weft_collective_name(enum weft_collective kind); /* "all_gather" ... */
-
 struct weft_layer_times {
     const char *key; /* weft_layer_key; or the name of one layer of the config */
     bool is_name;    /* the latter: times of that layer alone, at the config's micro-batch */

@@ -20,17 +20,20 @@ static const int64_t gather_ns[] = {100, 400}, reduce_ns[] = {200, 800}, across_
 
 static struct weft_profile_network measured_levels(void)
 {
-    return (struct weft_profile_network){.ranks_per_node = 2,
-                                         .node_gather = {2, sizes, gather_ns},
-                                         .node_reduce = {2, sizes, reduce_ns},
-                                         .across_reduce = {2, sizes, across_ns}};
+    return (struct weft_profile_network){
+        .ranks_per_node = 2,
+        .levels = {[WEFT_GROUP_NODE] = {[WEFT_ALL_GATHER] = {2, sizes, gather_ns},
+                                        [WEFT_REDUCE_SCATTER] = {2, sizes, reduce_ns}},
+                   [WEFT_GROUP_ACROSS] = {[WEFT_ALL_REDUCE] = {2, sizes, across_ns}}}};
 }
 
 static int64_t time_of(const struct weft_profile *profile, int kind)
 {
     const struct weft_cluster cluster = two_levels();
     const struct weft_item item = {.kind = kind, .block_bytes = 2048};
-    return weft_item_level_ns(profile, &cluster, &item);
+    const enum weft_rank_group group =
+        kind == WEFT_ACROSS_REDUCE ? WEFT_GROUP_ACROSS : WEFT_GROUP_NODE;
+    return weft_item_level_ns(profile, &cluster, group, &item);
 }
 
 Test(item_times, levels_without_measurement_have_the_links)

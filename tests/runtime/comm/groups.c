@@ -33,7 +33,7 @@ struct shape {
 /* A collective, the same on all ranks of its group. */
 struct call {
     int kind;
-    enum weft_comm_group group;
+    enum weft_rank_group group;
     enum weft_dtype dtype, slice_dtype;
     bool in_place, adds;
     int64_t n;
@@ -50,7 +50,7 @@ static struct call call_of(int lane, int round)
     static const enum weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16};
     const uint64_t number = (uint64_t)(round * LANES + lane);
     struct call call = {.number = number, .kind = (int)choose_number(number, 0, KINDS)};
-    const enum weft_comm_group own = lane == 0 ? WEFT_GROUP_NODE : WEFT_GROUP_ACROSS;
+    const enum weft_rank_group own = lane == 0 ? WEFT_GROUP_NODE : WEFT_GROUP_ACROSS;
     call.group = choose_number(number, 1, 4) == 0 ? WEFT_GROUP_ALL : own;
     call.dtype = dtypes[choose_number(number, 2, 3)];
     call.in_place = choose_number(number, 3, 2) == 0;
@@ -101,7 +101,7 @@ struct group {
     int32_t n, self, per_node, members[ROOM_RANKS];
 };
 
-static struct group group_of(const struct shape *shape, enum weft_comm_group kind, int32_t rank)
+static struct group group_of(const struct shape *shape, enum weft_rank_group kind, int32_t rank)
 {
     struct group group = {0};
     for (int32_t r = 0; r < shape->ranks; r++) {
@@ -215,7 +215,7 @@ static void check_call(struct site *s, const struct lane *lane)
     }
 }
 
-static struct weft_comm *open_branch(struct site *s, const char *lane, enum weft_comm_group group)
+static struct weft_comm *open_branch(struct site *s, const char *lane, enum weft_rank_group group)
 {
     struct weft_error err = {.status = WEFT_OK};
     struct weft_comm *branch = NULL, *again = NULL;

@@ -503,17 +503,19 @@ Test(profile_resolve, nodes_on_their_own_have_collectives_of_a_node)
     config->train.every = 0;
     cr_assert_eq(weft_profile_analytic(config, &measured, &err), WEFT_OK, "%s", err.text);
     config->train.every = 3;
-    measured->network = (struct weft_profile_network){.ranks_per_node = 2,
-                                                      .node_gather = {2, bytes, gather},
-                                                      .node_reduce = {2, bytes, reduce},
-                                                      .across_reduce = {2, bytes, reduce}};
+    measured->network = (struct weft_profile_network){
+        .ranks_per_node = 2,
+        .levels = {[WEFT_GROUP_NODE] = {[WEFT_ALL_GATHER] = {2, bytes, gather},
+                                        [WEFT_REDUCE_SCATTER] = {2, bytes, reduce}},
+                   [WEFT_GROUP_ACROSS] = {[WEFT_ALL_REDUCE] = {2, bytes, reduce}}}};
     cr_assert_eq(weft_profile_resolve_measured(config, measured, &levels, &err), WEFT_OK, "%s",
                  err.text);
     cr_assert_eq(levels->ranks, 2);
     cr_assert_eq(weft_curve_at(&levels->collectives[WEFT_ALL_GATHER], 4096), 40);
     cr_assert_eq(weft_curve_at(&levels->collectives[WEFT_REDUCE_SCATTER], 4096), 60);
     cr_assert_eq(weft_curve_at(&levels->collectives[WEFT_ALL_REDUCE], 4096), 100);
-    cr_assert_eq(weft_curve_at(&levels->network.across_reduce, 8192), 120);
+    cr_assert_eq(weft_curve_at(&levels->network.levels[WEFT_GROUP_ACROSS][WEFT_ALL_REDUCE], 8192),
+                 120);
     weft_profile_destroy(levels);
     /* Levels of other nodes do not count. */
     measured->network.ranks_per_node = 4;

@@ -244,9 +244,9 @@ Test(network, is_written_and_read_back)
     cr_expect(network->hosts[0].compute_ns == 7 && network->hosts[1].compute_ns == 0);
     cr_expect(network->pairs[2].a == 1 && network->pairs[2].b == 2 && network->pairs[2].ns == 13);
     cr_assert(weft_profile_has_levels(network) && network->ranks_per_node == 2);
-    cr_expect_eq(weft_curve_at(&network->node_gather, 1024), 10);
-    cr_expect_eq(weft_curve_at(&network->node_reduce, 1024), 20);
-    cr_expect_eq(weft_curve_at(&network->across_reduce, 1024), 30);
+    cr_expect_eq(weft_curve_at(&network->levels[WEFT_GROUP_NODE][WEFT_ALL_GATHER], 1024), 10);
+    cr_expect_eq(weft_curve_at(&network->levels[WEFT_GROUP_NODE][WEFT_REDUCE_SCATTER], 1024), 20);
+    cr_expect_eq(weft_curve_at(&network->levels[WEFT_GROUP_ACROSS][WEFT_ALL_REDUCE], 1024), 30);
     cr_expect(weft_hash_equal(first->hash, again->hash));
     weft_text_finish(&written);
     weft_profile_destroy(again);

@@ -3,30 +3,105 @@
 
 #include <stddef.h>
 
-const struct weft_moves weft_moves[WEFT_POLICY_COUNT] = {
-    [WEFT_POLICY_DP] = {1, {{WEFT_ALL_REDUCE, WEFT_GROUP_ALL}}},
-    [WEFT_POLICY_ZERO1] = {2,
-                           {{WEFT_REDUCE_SCATTER, WEFT_GROUP_ALL},
-                            {WEFT_ALL_GATHER, WEFT_GROUP_ALL}}},
-    [WEFT_POLICY_SDP] = {2,
-                         {{WEFT_REDUCE_SCATTER, WEFT_GROUP_ALL},
-                          {WEFT_ALL_GATHER, WEFT_GROUP_ALL}}},
-    [WEFT_POLICY_FSDP] = {2,
-                          {{WEFT_REDUCE_SCATTER, WEFT_GROUP_ALL},
-                           {WEFT_ALL_GATHER, WEFT_GROUP_ALL}}},
-    [WEFT_POLICY_HSDP] = {3,
-                          {{WEFT_REDUCE_SCATTER, WEFT_GROUP_NODE},
-                           {WEFT_ACROSS_REDUCE, WEFT_GROUP_ACROSS},
-                           {WEFT_ALL_GATHER, WEFT_GROUP_NODE}}},
-    [WEFT_POLICY_CENTRAL] = {2,
-                             {{WEFT_REDUCE_SCATTER, WEFT_GROUP_OWNER},
-                              {WEFT_ALL_GATHER, WEFT_GROUP_OWNER}}},
+#define ON_HOST WEFT_BUFFER_KIND_COUNT
+#define ROW(k, g, f, t, c, a, order)                                                               \
+    {                                                                                              \
+        WEFT_##k, WEFT_GROUP_##g, f, t, WEFT_ITEM_##c, a, order                                    \
+    }
+#define GRADIENT WEFT_BUFFER_GRADIENT
+#define REDUCED  WEFT_BUFFER_REDUCED
+#define PARTIAL  WEFT_BUFFER_PARTIAL
+#define FULL     WEFT_BUFFER_FULL
+#define SHARD    WEFT_BUFFER_SHARD
+#define MASTER   WEFT_BUFFER_MASTER
+
+/* clang-format off */
+/* Collectives of policies, the reductions first. */
+static const struct weft_moves policies[WEFT_POLICY_COUNT] = {
+    [WEFT_POLICY_DP] = {.n = 1, .moves = {
+        ROW(ALL_REDUCE, ALL, GRADIENT, GRADIENT, ONCE, -1, 0)}},
+    [WEFT_POLICY_ZERO1] = {.n = 2, .moves = {
+        ROW(REDUCE_SCATTER, ALL, GRADIENT, REDUCED, A_REDUCTION, -1, 0),
+        ROW(ALL_GATHER, ALL, FULL, FULL, ONCE, -1, 1)}},
+    [WEFT_POLICY_SDP] = {.n = 2, .moves = {
+        ROW(REDUCE_SCATTER, ALL, GRADIENT, REDUCED, A_REDUCTION, -1, 0),
+        ROW(ALL_GATHER, ALL, SHARD, FULL, A_USE, -1, 0)}},
+    [WEFT_POLICY_FSDP] = {.n = 2, .moves = {
+        ROW(REDUCE_SCATTER, ALL, GRADIENT, REDUCED, A_REDUCTION, -1, 0),
+        ROW(ALL_GATHER, ALL, SHARD, FULL, A_USE, -1, 0)}},
+    [WEFT_POLICY_HSDP] = {.n = 3, .moves = {
+        ROW(REDUCE_SCATTER, NODE, GRADIENT, PARTIAL, A_REDUCTION, -1, 6),
+        ROW(ACROSS_REDUCE, ACROSS, PARTIAL, REDUCED, A_REDUCTION, WEFT_REDUCE_SCATTER, 6),
+        ROW(ALL_GATHER, NODE, SHARD, FULL, A_USE, -1, 6)}},
+    [WEFT_POLICY_CENTRAL] = {.n = 2, .moves = {
+        ROW(REDUCE_SCATTER, OWNER, GRADIENT, GRADIENT, ONCE, -1, 8),
+        ROW(ALL_GATHER, OWNER, FULL, FULL, ONCE, -1, 8)}},
 };
 
-const struct weft_unit_move *weft_moves_find(enum weft_policy policy, int32_t kind)
+/* Copies of state, and updates on the host. Their rows end before a gather, which is kind 0. */
+enum { MOST_OF_KEEP = 4, MOST_FETCHED = 3 };
+static const struct weft_unit_move keeps[WEFT_KEEP_COUNT][MOST_OF_KEEP] = {
+    [WEFT_KEEP_HOST] = {
+        ROW(STATE_UP, NONE, ON_HOST, MASTER, ONCE, -1, 0),
+        ROW(STATE_DOWN, NONE, MASTER, ON_HOST, ONCE, -1, 0)},
+    [WEFT_KEEP_DISK] = {
+        ROW(STATE_READ, NONE, ON_HOST, MASTER, ONCE, -1, 0),
+        ROW(STATE_WRITE, NONE, MASTER, ON_HOST, ONCE, -1, 0)},
+    [WEFT_KEEP_HOST_UPDATE] = {
+        ROW(GRADIENT_DOWN, NONE, REDUCED, ON_HOST, ONCE, WEFT_REDUCE_SCATTER, 0),
+        ROW(HOST_UPDATE, NONE, ON_HOST, ON_HOST, ONCE, -1, 0),
+        ROW(PARAMETERS_UP, NONE, ON_HOST, SHARD, ONCE, WEFT_HOST_UPDATE, 0)},
+};
+static const struct weft_unit_move fetched[MOST_FETCHED] = {
+    ROW(PARAMETERS_DOWN, NONE, SHARD, ON_HOST, ONCE, -1, 0),
+    ROW(PARAMETERS_FETCH, NONE, ON_HOST, SHARD, A_USE, WEFT_PARAMETERS_DOWN, 0)};
+/* clang-format on */
+
+/* Adds moves of a location. Gathers follow the last one of those that bring parameters. */
+static void add_moves(struct weft_moves *to, const struct weft_unit_move *rows)
 {
-    const struct weft_moves *of = &weft_moves[policy];
-    for (int i = 0; i < of->n; i++)
-        if (of->moves[i].kind == kind) return &of->moves[i];
+    const bool resident = weft_policy_groups[to->policy].parameters == WEFT_GROUP_NONE;
+    for (const struct weft_unit_move *row = rows; row->kind != WEFT_ALL_GATHER; row++) {
+        struct weft_unit_move *move = &to->moves[to->n++];
+        *move = *row;
+        if (row->to != SHARD) continue;
+        if (resident) move->to = FULL;
+        for (int i = 0; i < to->n; i++)
+            if (to->moves[i].kind == WEFT_ALL_GATHER) to->moves[i].after = row->kind;
+    }
+}
+
+struct weft_moves weft_moves_of(struct weft_way way)
+{
+    struct weft_moves moves = policies[way.policy];
+    moves.policy = way.policy;
+    add_moves(&moves, keeps[way.keep]);
+    if (way.parameters == WEFT_HOME_HOST) add_moves(&moves, fetched);
+    return moves;
+}
+
+const struct weft_unit_move *weft_moves_find(const struct weft_moves *moves, int32_t kind)
+{
+    for (int i = 0; i < moves->n; i++)
+        if (moves->moves[i].kind == kind) return &moves->moves[i];
     return NULL;
+}
+
+int weft_moves_order(const struct weft_moves *moves, const struct weft_unit_move *move,
+                     int32_t gather)
+{
+    enum { UPDATED_THERE = 2, FETCHED = 4 };
+    const enum weft_item_family family = weft_item_kinds[move->kind].family;
+    if (family == WEFT_ITEM_STATE)
+        return weft_policy_groups[moves->policy].state == WEFT_GROUP_NONE;
+    if (family != WEFT_ITEM_COLLECTIVE) return 0;
+    if (move->after == WEFT_PARAMETERS_FETCH) return move->order + FETCHED;
+    return move->order + (move->after == WEFT_PARAMETERS_UP && gather == 0 ? UPDATED_THERE : 0);
+}
+
+enum weft_rank_group weft_moves_group(struct weft_way way, int32_t kind)
+{
+    const struct weft_moves moves = weft_moves_of(way);
+    const struct weft_unit_move *move = weft_moves_find(&moves, kind);
+    return move == NULL ? WEFT_GROUP_NONE : move->group;
 }

@@ -1,36 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A policy moves a unit's elements by a short list of collectives. Each goes between the ranks of a
- * group. */
+/* A way is a short list of moves: the collectives of its policy, and the copies and host work of
+ * its locations. Weighing, stages, lowering and binding read moves; verification reads the groups
+ * of the policy instead (shard/shard.h). */
 #ifndef WEFT_MEMORY_MODEL_MOVES_H
 #define WEFT_MEMORY_MODEL_MOVES_H
 
 #include <stdint.h>
 
 #include "base/rank_group.h"
+#include "memory_model/buffer_kind.h"
 #include "memory_model/item_kind.h"
-#include "shard/shard.h"
+#include "shard/way.h"
 
-/* One collective of a policy. */
+/* Blocks of a unit that go once, for each use, or for each reduction. A move without a group is a
+ * copy or work on the host; its end in the host's memory is WEFT_BUFFER_KIND_COUNT. */
 struct weft_unit_move {
-    int32_t kind; /* of its items */
+    int32_t kind; /* of its items; a way has at most one move of a kind */
     enum weft_rank_group group;
+    enum weft_buffer_kind from, to; /* equal: in place */
+    enum weft_item_count count;
+    /* Kind of the move that each block follows; -1: none. Of moves with equal counts, equal numbers
+     * follow. A move that goes once follows the last of a repeated one. Of a repeated move only the
+     * first follows one that goes once. */
+    int32_t after;
+    int order; /* of a collective among those of its kind under other policies */
 };
 
-enum { WEFT_MOST_MOVES = 3 };
+enum { WEFT_MOST_MOVES = 8, WEFT_MOST_ORDERS = 12 };
 struct weft_moves {
+    enum weft_policy policy;
     int n;
     struct weft_unit_move moves[WEFT_MOST_MOVES];
 };
-extern const struct weft_moves weft_moves[WEFT_POLICY_COUNT];
 
-/* The policy's move of that kind; NULL: none. */
-const struct weft_unit_move *weft_moves_find(enum weft_policy policy, int32_t kind);
+struct weft_moves weft_moves_of(struct weft_way way);
+
+/* The move of that kind; NULL: none. */
+const struct weft_unit_move *weft_moves_find(const struct weft_moves *moves, int32_t kind);
+
+/* Place of a move's item number `gather` among items of its kind. Strategies with equal places
+ * share an item. */
+int weft_moves_order(const struct weft_moves *moves, const struct weft_unit_move *move,
+                     int32_t gather);
 
 /* The group of a unit's item; WEFT_GROUP_NONE for a copy. */
-static inline enum weft_rank_group weft_moves_group(enum weft_policy policy, int32_t kind)
-{
-    const struct weft_unit_move *move = weft_moves_find(policy, kind);
-    return move == NULL ? WEFT_GROUP_NONE : move->group;
-}
+enum weft_rank_group weft_moves_group(struct weft_way way, int32_t kind);
 
 #endif

@@ -394,8 +394,7 @@ int32_t weft_weigh_policy_end(const struct weft_weigher *w, int32_t u, enum weft
         weft_weigh_target(w)->regathers ? micro_step_end(w->period, u, i) : w->period->n_uses[u];
     const int32_t released =
         is_held_by_pass(w, u) ? pass_end(w, u, i) : weft_weigh_residency_end(w->period, u, i);
-    const bool releases = policy == WEFT_POLICY_FSDP || policy == WEFT_POLICY_HSDP;
-    return releases && released < end ? released : end;
+    return weft_policy_groups[policy].releases && released < end ? released : end;
 }
 
 int32_t weft_weigh_release(const struct weft_weigher *w, int32_t u, int32_t last)
@@ -615,22 +614,6 @@ uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t 
     return strategies;
 }
 
-uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps)
-{
-    uint64_t strategies = 0;
-    for (int32_t k = 0; k < unit->n_strategies; k++)
-        strategies |= (uint64_t)(keeps >> unit->strategies[k].way.keep & 1u) << k;
-    return strategies;
-}
-
-uint64_t weft_weighed_parameters(const struct weft_weighed_unit *unit, enum weft_home home)
-{
-    uint64_t strategies = 0;
-    for (int32_t k = 0; k < unit->n_strategies; k++)
-        strategies |= (uint64_t)(unit->strategies[k].way.parameters == home) << k;
-    return strategies;
-}
-
 /* The ways to keep a unit's state. Without state, or with agreed updates, only the device. */
 static uint32_t sensible_keeps(const struct weft_weigher *w, int32_t u)
 {
@@ -651,18 +634,6 @@ static bool may_fetch(const struct weft_weigher *w, int32_t u)
            period->uses[u][0] - period->update[u] >= APART;
 }
 
-/* The rules that join the ways of a unit. Units of hsdp and central are on the device. An update on
- * the host has its parameters there already, and copies them up once. */
-static bool allows_together(const struct weft_weigher *w, int32_t u, struct weft_way of)
-{
-    if (of.policy == WEFT_POLICY_HSDP || weft_policy_is_central(of.policy))
-        return of.parameters == WEFT_HOME_DEVICE && of.keep == WEFT_KEEP_DEVICE;
-    if (of.parameters == WEFT_HOME_DEVICE)
-        return of.policy != WEFT_POLICY_DP || of.keep != WEFT_KEEP_HOST_UPDATE;
-    return (of.policy == WEFT_POLICY_SDP || of.policy == WEFT_POLICY_FSDP) &&
-           of.keep != WEFT_KEEP_HOST_UPDATE && may_fetch(w, u);
-}
-
 static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct weft_error *err)
 {
     /* Resident or shard, also in the update and on the host; master, two moments, their tier,
@@ -675,8 +646,8 @@ static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct wef
     uint32_t policies = sensible_policies(w, u), keeps = sensible_keeps(w, u);
     for (int i = 0; i < WEFT_WAYS; i++) {
         const struct weft_way way = weft_way_at(i);
-        if (!(keeps >> way.keep & 1u) || !(policies >> way.policy & 1u) ||
-            !allows_together(w, u, way))
+        if (!(keeps >> way.keep & 1u) || !(policies >> way.policy & 1u) || !weft_way_allowed(way) ||
+            (way.parameters == WEFT_HOME_HOST && !may_fetch(w, u)))
             continue;
         struct weft_weighed_strategy *to = &unit->strategies[unit->n_strategies++];
         to->way = way;

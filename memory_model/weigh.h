@@ -169,12 +169,8 @@ WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *mode
                                                    struct weft_error *err);
 void weft_weights_destroy(struct weft_weights *weights);
 
-/* The unit's strategies, as bits k, with one of the policies (bit p), or with one of the ways to
- * keep state (a bit for each enum weft_keep). */
+/* The unit's strategies, as bits k, with one of the policies (bit p). */
 uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies);
-uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps);
-/* The strategies with a shard in that location. */
-uint64_t weft_weighed_parameters(const struct weft_weighed_unit *unit, enum weft_home home);
 
 /* Bytes that an update on the host reads and writes for an element. */
 int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items: gathers, reductions, and copies of state and saved activations. */
 #include "base/checked.h"
+#include "memory_model/moves.h"
 #include "memory_model/weigh.h"
 #include "memory_model/weigh_parts.h"
 
@@ -27,15 +28,6 @@ static int32_t first_launch(const struct weft_weigher *w, int32_t u)
 static int32_t first_host_update(const struct weft_period *period, int32_t u)
 {
     return period->rule.rotated ? period->update[u] : 0;
-}
-
-/* Whether sdp gathers for use `i`, which is not the first. */
-static bool begins_sdp(const struct weft_weigher *w, int32_t u, int32_t i)
-{
-    int32_t begin = 0;
-    while (begin < i)
-        begin = weft_weigh_policy_end(w, u, WEFT_POLICY_SDP, begin);
-    return begin == i;
 }
 
 /* A forward launches its own gathers alone, not those of the next micro-step. A gather for its
@@ -81,113 +73,6 @@ static void keep_ahead(const struct weft_weigher *w, int32_t use, struct weft_it
     if (item->first > item->last) item->first = item->last;
 }
 
-static void item_gathers(struct weft_weigher *w, int32_t u)
-{
-    const struct weft_unit *unit = &w->shards->units[u];
-    const struct weft_period *period = w->period;
-    const int32_t *uses = period->uses[u];
-    const struct weft_weighed_unit *weighed = &w->weights->units[u];
-    const uint64_t there = weft_weighed_keeps(weighed, 1u << WEFT_KEEP_HOST_UPDATE);
-    const uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
-    const uint64_t fetched = weft_weighed_parameters(weighed, WEFT_HOME_HOST);
-    const uint64_t hybrid = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_HSDP);
-    const uint64_t central = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_CENTRAL);
-    const bool pools = weft_weigh_target(w)->flat_buffers && w->options->pools;
-    const uint64_t gathers =
-        weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP) & ~fetched;
-    int64_t bytes = weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
-                    unit->n_blocks;
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_ALL_GATHER,
-        .acquires = true,
-        .may_block = true,
-        .strategies = gathers & ~there,
-        .n_blocks = unit->n_blocks,
-        .first = first_launch(w, u),
-        .last = uses[0] - 1,
-        .block_bytes = bytes,
-        .stair_bytes = pools ? 0 : bytes, /* in a pool of its own */
-        .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
-    };
-    keep_ahead(w, uses[0], &item);
-    /* Units updated on the host may be gathered from that update on. */
-    for (int pass = 0; pass < 2; pass++) {
-        struct weft_item resident = item;
-        resident.strategies = resides & (pass == 0 ? ~there : there);
-        resident.stair_bytes = 0;
-        if (item.strategies != 0) add_item(w, item);
-        if (resident.strategies != 0) add_item(w, resident);
-        item.strategies = gathers & there;
-        item.first = there != 0 ? first_host_update(period, u) : item.first;
-    }
-    item.strategies = fetched;
-    item.first = first_launch(w, u);
-    if (fetched != 0) add_item(w, item);
-    item.strategies = hybrid;
-    if (hybrid != 0) add_item(w, item);
-    struct weft_item sent = item; /* by the owner, into buffers that are there */
-    sent.strategies = central;
-    sent.stair_bytes = 0;
-    if (central != 0) add_item(w, sent);
-    for (int32_t i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0); i < period->n_uses[u];
-         i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, i)) {
-        const int32_t released = weft_weigh_release(w, u, i - 1);
-        item.gather++;
-        item.strategies = weft_weighed_strategies(
-            weighed, 1u << WEFT_POLICY_FSDP | (uint32_t)begins_sdp(w, u, i) << WEFT_POLICY_SDP);
-        /* In a rotated period the turning point is between the two uses, and no window crosses the
-         * ends. */
-        item.first = uses[i] > released ? released + 1 : 0;
-        item.last = uses[i] - 1;
-        item.may_block = true;
-        if (weft_weigh_target(w)->in_order) keep_in_micro_step(period, uses[i], &item);
-        keep_ahead(w, uses[i], &item);
-        const uint64_t of = item.strategies;
-        item.strategies = of & ~fetched;
-        if (item.strategies != 0) add_item(w, item);
-        item.strategies = of & fetched;
-        if (item.strategies != 0) add_item(w, item);
-        item.strategies = hybrid;
-        if (hybrid != 0) add_item(w, item);
-    }
-}
-
-/* Adds the copies of a shard on the host: down after the unit's update, and up before each gather
- * that follows, in the gather's window and blocks. `first` to `last`: the unit's gathers. */
-static void item_parameters(struct weft_weigher *w, int32_t u, int32_t first, int32_t last)
-{
-    const struct weft_weights *weights = w->weights;
-    const struct weft_unit *unit = &w->shards->units[u];
-    const int64_t slice = unit->padded_elements / w->shards->ranks / unit->n_blocks;
-    const int64_t bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
-    const uint64_t fetched = weft_weighed_parameters(&weights->units[u], WEFT_HOME_HOST);
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_PARAMETERS_DOWN,
-        .strategies = fetched,
-        .n_blocks = unit->n_blocks,
-        .first = w->period->update[u] + 1,
-        .last = w->period->uses[u][0] - 2, /* the copy up follows it */
-        .block_bytes = bytes,
-        .stair_bytes = bytes,
-        .stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS,
-    };
-    if (fetched == 0) return;
-    add_item(w, item);
-    item.kind = WEFT_PARAMETERS_FETCH;
-    item.acquires = item.may_block = true;
-    for (int32_t i = first; i < last; i++) {
-        const struct weft_item *gather = &weights->items[i];
-        if ((gather->strategies & fetched) == 0) continue;
-        item.strategies = gather->strategies;
-        item.gather = gather->gather;
-        item.first = gather->first;
-        item.last = gather->last;
-        add_item(w, item);
-    }
-}
-
 /* The slot by the end of which a round's gradient must be reduced: before its update, before the
  * next round's is added to the same slice, and before the period's end. A delayed update is in the
  * next period. There the next step's first gradient, or the norm, ends the window. */
@@ -201,77 +86,6 @@ static int32_t last_completion(const struct weft_period *period, int32_t u, int3
     return next > period->last_gradient[micro * period->n_units + u] ? next : period->norm - 1;
 }
 
-static void item_reductions(struct weft_weigher *w, int32_t u)
-{
-    const struct weft_unit *unit = &w->shards->units[u];
-    const struct weft_period *period = w->period;
-    const struct weft_weighed_unit *weighed = &w->weights->units[u];
-    uint64_t whole = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_DP);
-    const uint64_t hybrid = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_HSDP);
-    int32_t reductions = weft_period_reductions(&period->rule);
-    int64_t bytes =
-        weft_weigh_elements_bytes(w, unit->trained_elements, w->options->reduce) / unit->n_blocks;
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_REDUCE_SCATTER,
-        .strategies = weft_weighed_strategies(
-            weighed, ~(1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_HSDP | 1u << WEFT_POLICY_CENTRAL)),
-        .n_blocks = unit->n_blocks,
-        .block_bytes = bytes,
-        .stair_bytes = bytes,
-        .stair_category = WEFT_CATEGORY_FULL_GRADIENTS,
-    };
-    for (; item.gather < reductions; item.gather++) {
-        int32_t micro = weft_period_round_end(&period->rule, item.gather);
-        item.first = period->rule.delayed ? period->update[u] + 1
-                                          : period->last_gradient[micro * period->n_units + u] + 1;
-        item.last = last_completion(period, u, micro);
-        if (weft_weigh_target(w)->flat_buffers) {
-            const struct weft_window window = weft_weigh_reduction(w, u, micro);
-            item.first = window.first;
-            item.last = window.last;
-            item.stair_bytes = 0; /* the strategy's holds have them */
-        }
-        add_item(w, item);
-        struct weft_item of_node = item;
-        of_node.strategies = hybrid;
-        if (hybrid != 0) add_item(w, of_node);
-    }
-    item.gather = 0;
-    item.stair_bytes = 0;
-    item.strategies = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_CENTRAL);
-    if (item.strategies != 0) add_item(w, item); /* in place on the owner */
-    item.kind = WEFT_ALL_REDUCE;
-    item.strategies = whole;
-    if (whole != 0) add_item(w, item);
-}
-
-/* Sums of partial sums over nodes, in fp32, in the windows of the reductions within the node that
- * they follow. A block of partial sums is held from the first of these to its sum. */
-static void item_across(struct weft_weigher *w, int32_t u)
-{
-    const struct weft_unit *unit = &w->shards->units[u];
-    const struct weft_period *period = w->period;
-    const int32_t reductions = weft_period_reductions(&period->rule);
-    const int64_t slice = weft_weigh_owned_elements(w, u, WEFT_POLICY_HSDP) / unit->n_blocks;
-    const int64_t bytes = weft_weigh_elements_bytes(w, slice, WEFT_F32);
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_ACROSS_REDUCE,
-        .strategies = weft_weighed_strategies(&w->weights->units[u], 1u << WEFT_POLICY_HSDP),
-        .n_blocks = unit->n_blocks,
-        .block_bytes = bytes,
-        .stair_bytes = bytes,
-        .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS,
-    };
-    for (; item.strategies != 0 && item.gather < reductions; item.gather++) {
-        const int32_t micro = weft_period_round_end(&period->rule, item.gather);
-        item.first = period->last_gradient[micro * period->n_units + u] + 1;
-        item.last = last_completion(period, u, micro);
-        add_item(w, item);
-    }
-}
-
 /* Cuts an item of one block. The blocks hold the same bytes, and the last may copy fewer. */
 static void cut_item(struct weft_item *item, int32_t n_blocks)
 {
@@ -281,73 +95,247 @@ static void cut_item(struct weft_item *item, int32_t n_blocks)
     item->block_bytes = item->stair_bytes;
 }
 
-/* State moves, that of dp (`whole`) or of the other policies. It arrives before or in its update's
- * slot, and leaves after it. To a disk it moves in one item of whole disk blocks. */
-static void item_state(struct weft_weigher *w, int32_t u, int32_t kind, bool whole)
+/* A unit with its gathers in a period, and the moves of its strategies. */
+struct mover {
+    struct weft_weigher *w;
+    int32_t u, n_gathers;
+    int32_t *uses;  /* [n_gathers]: index of the gather's first use */
+    bool *keeps_to; /* [n_gathers]: a unit that keeps its parameters gathers for it too */
+    struct weft_moves moves[WEFT_WAYS]; /* by strategy */
+};
+
+/* Lists the gathers of units that release parameters, each from its first use to the release. */
+static enum weft_status list_gathers(struct mover *m, struct weft_error *err)
 {
-    const struct weft_weighed_unit *weighed = &w->weights->units[u];
-    const enum weft_policy policy = whole ? WEFT_POLICY_DP : WEFT_POLICY_FSDP;
-    const uint32_t dp = 1u << WEFT_POLICY_DP;
-    const bool comes = weft_item_kinds[kind].acquires;
-    int32_t update = w->period->update[u];
-    struct weft_item item = {
-        .decision = u,
-        .kind = kind,
-        .acquires = comes,
-        .may_block = comes,
-        .n_blocks = 1,
-        .first = comes ? 0 : update + 1,
-        .last = comes ? update - 1 : w->period->n_slots - 2,
-        .stair_bytes = weft_weigh_state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES),
-        .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE,
-    };
-    const enum weft_home home = weft_item_kinds[kind].there;
-    item.strategies = weft_weighed_keeps(weighed, 1u << home) &
-                      weft_weighed_strategies(weighed, whole ? dp : ~dp);
-    item.block_bytes =
+    const struct weft_weighed_unit *weighed = &m->w->weights->units[m->u];
+    const size_t n_uses = (size_t)m->w->period->n_uses[m->u];
+    m->uses = weft_pool_array(&m->w->weights->pool, n_uses, sizeof *m->uses);
+    m->keeps_to = weft_pool_array(&m->w->weights->pool, n_uses, sizeof *m->keeps_to);
+    if (m->uses == NULL || m->keeps_to == NULL) return weft_fail_memory(err, "weights");
+    int32_t kept = 0;
+    m->n_gathers = 0;
+    for (int32_t i = 0; i < (int32_t)n_uses;
+         i = weft_weigh_policy_end(m->w, m->u, WEFT_POLICY_FSDP, i)) {
+        while (kept < i)
+            kept = weft_weigh_policy_end(m->w, m->u, WEFT_POLICY_SDP, kept);
+        m->keeps_to[m->n_gathers] = kept == i;
+        m->uses[m->n_gathers++] = i;
+    }
+    for (int32_t k = 0; k < weighed->n_strategies; k++)
+        m->moves[k] = weft_moves_of(weighed->strategies[k].way);
+    return WEFT_OK;
+}
+
+/* A gather has a window before its use, after the update or the use before. Units updated on the
+ * host may be gathered from that update on. */
+static void window_gather(const struct mover *m, const struct weft_unit_move *gather,
+                          struct weft_item *item)
+{
+    const struct weft_weigher *w = m->w;
+    const struct weft_period *period = w->period;
+    const int32_t u = m->u, i = m->uses[item->gather], *uses = period->uses[u];
+    item->last = uses[i] - 1;
+    if (item->gather == 0) {
+        item->first =
+            gather->after == WEFT_PARAMETERS_UP ? first_host_update(period, u) : first_launch(w, u);
+    } else {
+        const int32_t released = weft_weigh_release(w, u, i - 1);
+        /* In a rotated period the turning point is between the two uses, and no window crosses the
+         * ends. */
+        item->first = uses[i] > released ? released + 1 : 0;
+        if (weft_weigh_target(w)->in_order) keep_in_micro_step(period, uses[i], item);
+    }
+    keep_ahead(w, uses[i], item);
+}
+
+static void fill_gather(struct mover *m, const struct weft_unit_move *move, struct weft_item *item)
+{
+    struct weft_weigher *w = m->w;
+    const struct weft_unit *unit = &w->shards->units[m->u];
+    const bool pools = weft_weigh_target(w)->flat_buffers && w->options->pools;
+    window_gather(m, move, item);
+    item->block_bytes =
+        weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
+        unit->n_blocks;
+    item->stair_bytes = move->from == move->to || pools ? 0 : item->block_bytes;
+    item->stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS;
+}
+
+static void fill_reduction(struct mover *m, const struct weft_unit_move *move,
+                           struct weft_item *item)
+{
+    struct weft_weigher *w = m->w;
+    const int32_t u = m->u;
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const int32_t micro = weft_period_round_end(&period->rule, item->gather);
+    const bool flat = weft_weigh_target(w)->flat_buffers;
+    item->first = period->rule.delayed ? period->update[u] + 1
+                                       : period->last_gradient[micro * period->n_units + u] + 1;
+    item->last = last_completion(period, u, micro);
+    if (flat) {
+        const struct weft_window window = weft_weigh_reduction(w, u, micro);
+        item->first = window.first;
+        item->last = window.last;
+    }
+    item->block_bytes =
+        weft_weigh_elements_bytes(w, unit->trained_elements, w->options->reduce) / unit->n_blocks;
+    /* In flat buffers and in place, the strategy's holds have them. */
+    item->stair_bytes = flat || move->from == move->to ? 0 : item->block_bytes;
+    item->stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
+}
+
+/* Sums of partial sums over nodes, in fp32, in the windows of the reductions within the node that
+ * they follow. A block of partial sums is held from the first of these to its sum. */
+static void fill_across(struct mover *m, enum weft_policy policy, struct weft_item *item)
+{
+    struct weft_weigher *w = m->w;
+    const struct weft_period *period = w->period;
+    const int32_t u = m->u, micro = weft_period_round_end(&period->rule, item->gather);
+    const int64_t slice = weft_weigh_owned_elements(w, u, policy) / item->n_blocks;
+    item->first = period->last_gradient[micro * period->n_units + u] + 1;
+    item->last = last_completion(period, u, micro);
+    item->block_bytes = item->stair_bytes = weft_weigh_elements_bytes(w, slice, WEFT_F32);
+    item->stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS;
+}
+
+/* State arrives before or in its update's slot, and leaves after it. To a disk it moves in one item
+ * of whole disk blocks. */
+static void fill_state(struct mover *m, enum weft_policy policy, struct weft_item *item)
+{
+    struct weft_weigher *w = m->w;
+    const int32_t u = m->u, update = w->period->update[u];
+    const enum weft_home home = weft_item_kind_of(item)->there;
+    item->n_blocks = 1;
+    item->first = item->acquires ? 0 : update + 1;
+    item->last = item->acquires ? update - 1 : w->period->n_slots - 2;
+    item->stair_bytes = weft_weigh_state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES);
+    item->stair_category = WEFT_CATEGORY_OPTIMIZER_STATE;
+    item->block_bytes =
         weft_weigh_state_bytes(w, u, policy, home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
     if (home == WEFT_HOME_HOST)
-        cut_item(&item,
+        cut_item(item,
                  weft_weigh_state_blocks(w->options, weft_weigh_owned_elements(w, u, policy)));
-    if (item.strategies != 0) add_item(w, item);
 }
 
 /* A host update goes block by block: gradient down after its last reduction, update after norm,
- * parameters up before their gather. These items hold no device bytes, so blocking a slot for them
+ * parameters up before their gather. The last two hold no device bytes, so blocking a slot for them
  * gains nothing. */
-static void item_host_update(struct weft_weigher *w, int32_t u)
+static void fill_host_update(struct mover *m, enum weft_policy policy, struct weft_item *item)
 {
-    const struct weft_unit *unit = &w->shards->units[u];
+    struct weft_weigher *w = m->w;
     const struct weft_period *period = w->period;
-    const int32_t last_micro = period->rule.n_micro - 1;
-    const int64_t slice = unit->padded_elements / w->shards->ranks / unit->n_blocks;
-    const int64_t down_bytes = weft_weigh_elements_bytes(w, slice, w->options->accumulate);
-    int64_t update_bytes = 0;
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_GRADIENT_DOWN,
-        .strategies = weft_weighed_keeps(&w->weights->units[u], 1u << WEFT_KEEP_HOST_UPDATE),
-        .n_blocks = unit->n_blocks,
-        .first = period->last_gradient[last_micro * period->n_units + u] + 1,
-        .last = last_completion(period, u, last_micro),
-        .block_bytes = down_bytes,
-        .stair_bytes = down_bytes,
-        .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS,
-    };
-    if (item.strategies == 0) return;
-    add_item(w, item);
-    w->overflow |= !weft_checked_mul(slice, weft_weigh_update_bytes(w->options), &update_bytes);
-    item.kind = WEFT_HOST_UPDATE;
-    item.acquires = true;
-    item.first = first_host_update(period, u);
-    item.last = period->uses[u][0] - 1;
-    item.block_bytes = update_bytes;
-    item.stair_bytes = 0;
-    item.stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
-    add_item(w, item);
-    item.kind = WEFT_PARAMETERS_UP;
-    item.block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
-    add_item(w, item);
+    const int32_t u = m->u, last_micro = period->rule.n_micro - 1;
+    const int64_t slice = weft_weigh_owned_elements(w, u, policy) / item->n_blocks;
+    item->may_block = false;
+    item->first = first_host_update(period, u);
+    item->last = period->uses[u][0] - 1;
+    item->stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
+    if (item->kind == WEFT_GRADIENT_DOWN) {
+        item->first = period->last_gradient[last_micro * period->n_units + u] + 1;
+        item->last = last_completion(period, u, last_micro);
+        item->block_bytes = weft_weigh_elements_bytes(w, slice, w->options->accumulate);
+        item->stair_bytes = item->block_bytes;
+        item->stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS;
+    } else if (item->kind == WEFT_HOST_UPDATE) {
+        w->overflow |=
+            !weft_checked_mul(slice, weft_weigh_update_bytes(w->options), &item->block_bytes);
+    } else {
+        item->block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
+    }
+}
+
+/* Copies of a shard on the host: down after the unit's update, and up before each gather that
+ * follows, in the gather's window and blocks. */
+static void fill_parameters(struct mover *m, const struct weft_moves *moves, struct weft_item *item)
+{
+    struct weft_weigher *w = m->w;
+    const int32_t u = m->u;
+    const int64_t slice = weft_weigh_owned_elements(w, u, moves->policy) / item->n_blocks;
+    item->first = w->period->update[u] + 1;
+    item->last = w->period->uses[u][0] - 2; /* the copy up follows it */
+    if (item->kind == WEFT_PARAMETERS_FETCH)
+        window_gather(m, weft_moves_find(moves, WEFT_ALL_GATHER), item);
+    item->may_block = item->acquires;
+    item->block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
+    item->stair_bytes = item->block_bytes;
+    item->stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
+}
+
+static void fill_item(struct mover *m, const struct weft_moves *moves,
+                      const struct weft_unit_move *move, struct weft_item *item)
+{
+    switch (weft_item_kinds[move->kind].family) {
+    case WEFT_ITEM_COLLECTIVE:
+        if (move->kind == WEFT_ALL_GATHER)
+            fill_gather(m, move, item);
+        else if (move->from == WEFT_BUFFER_PARTIAL)
+            fill_across(m, moves->policy, item);
+        else
+            fill_reduction(m, move, item);
+        break;
+    case WEFT_ITEM_STATE:
+        fill_state(m, moves->policy, item);
+        break;
+    case WEFT_ITEM_HOST_UPDATE:
+        fill_host_update(m, moves->policy, item);
+        break;
+    case WEFT_ITEM_PARAMETERS:
+        fill_parameters(m, moves, item);
+        break;
+    case WEFT_ITEM_SAVED:
+        break;
+    }
+}
+
+/* Whether a move has item number `gather` in a period. */
+static bool has_item(const struct mover *m, const struct weft_moves *moves,
+                     const struct weft_unit_move *move, int32_t gather)
+{
+    const bool reduces = move->from == WEFT_BUFFER_GRADIENT || move->from == WEFT_BUFFER_PARTIAL;
+    if (reduces && !m->w->shards->units[m->u].trainable) return false;
+    if (move->count == WEFT_ITEM_A_REDUCTION)
+        return gather < weft_period_reductions(&m->w->period->rule);
+    if (move->count != WEFT_ITEM_A_USE) return gather == 0;
+    return gather < m->n_gathers &&
+           (weft_policy_groups[moves->policy].releases || m->keeps_to[gather]);
+}
+
+/* Adds the items of a kind and number, in order of their ways. */
+static void item_moves(struct mover *m, int32_t kind, int32_t gather)
+{
+    struct weft_weigher *w = m->w;
+    struct weft_item items[WEFT_MOST_ORDERS] = {0};
+    for (int32_t k = 0; k < w->weights->units[m->u].n_strategies; k++) {
+        const struct weft_unit_move *move = weft_moves_find(&m->moves[k], kind);
+        if (move == NULL || !has_item(m, &m->moves[k], move, gather)) continue;
+        struct weft_item *item = &items[weft_moves_order(&m->moves[k], move, gather)];
+        if (item->strategies == 0) {
+            const bool acquires = weft_item_kinds[kind].acquires;
+            *item = (struct weft_item){.decision = m->u,
+                                       .kind = kind,
+                                       .acquires = acquires,
+                                       .may_block = acquires,
+                                       .gather = gather,
+                                       .n_blocks = w->shards->units[m->u].n_blocks};
+            fill_item(m, &m->moves[k], move, item);
+        }
+        item->strategies |= UINT64_C(1) << k;
+    }
+    for (int order = 0; order < WEFT_MOST_ORDERS; order++)
+        if (items[order].strategies != 0) add_item(w, items[order]);
+}
+
+static enum weft_status item_unit(struct weft_weigher *w, int32_t u, struct weft_error *err)
+{
+    struct mover m = {.w = w, .u = u};
+    WEFT_TRY(list_gathers(&m, err));
+    const int32_t reductions = weft_period_reductions(&w->period->rule);
+    const int32_t most = m.n_gathers > reductions ? m.n_gathers : reductions;
+    for (int32_t kind = 0; kind < WEFT_ITEM_KIND_COUNT; kind++)
+        for (int32_t gather = 0; gather < most; gather++)
+            item_moves(&m, kind, gather);
+    return WEFT_OK;
 }
 
 /* Saved activations go down between their layer's forward and the end of the last
@@ -400,19 +388,8 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
         most += 4 * (size_t)w->period->n_uses[u] + 3 * (size_t)w->period->rule.n_micro + 21;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
-    for (int32_t u = 0; u < w->shards->n_units; u++) {
-        const int32_t first = w->weights->n_items;
-        item_gathers(w, u);
-        const int32_t gathers = w->weights->n_items;
-        if (w->shards->units[u].trainable) item_reductions(w, u);
-        for (int32_t kind = WEFT_STATE_READ; kind <= WEFT_STATE_DOWN; kind++) {
-            item_state(w, u, kind, false);
-            item_state(w, u, kind, true);
-        }
-        item_host_update(w, u);
-        item_parameters(w, u, first, gathers);
-        if (w->shards->units[u].trainable) item_across(w, u);
-    }
+    for (int32_t u = 0; u < w->shards->n_units; u++)
+        WEFT_TRY(item_unit(w, u, err));
     for (int32_t i = 0; i < w->weights->n_layers; i++)
         item_layer(w, i);
     return WEFT_OK;

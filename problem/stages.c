@@ -366,26 +366,30 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     const struct weft_weighed_unit *weighed = &b->stages->weights->units[item->decision];
     const struct weft_problem_decision *to = &b->problem->decisions[item->decision];
     uint64_t strategies = 0;
-    for (int32_t k = 0; k < to->n_strategies; k++) {
+    for (int32_t from = 0, k = 0; from < weighed->n_strategies && k < to->n_strategies; from++) {
         const struct weft_way way = weft_strategy_way(&to->strategies[k]);
-        uint64_t own = weft_weighed_strategies(weighed, 1u << way.policy) &
-                       weft_weighed_keeps(weighed, 1u << way.keep) &
-                       weft_weighed_parameters(weighed, way.parameters);
-        if ((item->strategies & own) != 0) strategies |= UINT64_C(1) << k;
+        if (weft_way_number(weighed->strategies[from].way) != weft_way_number(way)) continue;
+        strategies |= (item->strategies >> from & 1u) << k++;
     }
     return strategies;
 }
 
-/* The group of an item's collective, the same under all its strategies. */
-static enum weft_rank_group group_of(const struct weft_problem *problem,
-                                     const struct weft_item *item)
+/* The moves of a unit's item: of its first strategy. Its others have the same move of its kind. */
+static struct weft_moves moves_of(const struct weft_problem *problem, const struct weft_item *item)
 {
     const struct weft_problem_decision *of = &problem->decisions[item->decision];
     int32_t k = 0;
-    if (!weft_item_is_collective(item)) return WEFT_GROUP_NONE;
     while (!(item->strategies >> k & 1u))
         k++;
-    return weft_moves_group(of->strategies[k].policy, item->kind);
+    return weft_moves_of(weft_strategy_way(&of->strategies[k]));
+}
+
+static enum weft_rank_group group_of(const struct weft_problem *problem,
+                                     const struct weft_item *item)
+{
+    if (problem->decisions[item->decision].is_of_layer) return WEFT_GROUP_NONE;
+    const struct weft_moves moves = moves_of(problem, item);
+    return weft_moves_find(&moves, item->kind)->group;
 }
 
 /* Finds the lane of an item and the time of a block. With a lane across nodes, collectives of all
@@ -409,75 +413,36 @@ static struct weft_problem_item of_lane(const struct builder *b, const struct we
         .after = -1};
 }
 
-/* The decision's last item of a kind under some of the strategies; -1: none. */
-static int32_t last_item(const struct weft_problem *problem, int32_t decision, int32_t kind,
-                         uint64_t strategies)
+/* Whether item `at` follows `before` (memory_model/moves.h), apart from their kinds. */
+static bool follows_item(const struct weft_moves *moves, const struct weft_item *at,
+                         const struct weft_item *before)
 {
-    int32_t last = -1;
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (item->decision == decision && item->kind == kind &&
-            (item->strategies & strategies) != 0)
-            last = i;
-    }
-    return last;
+    const bool once = weft_moves_find(moves, at->kind)->count == WEFT_ITEM_ONCE;
+    const bool before_once = weft_moves_find(moves, before->kind)->count == WEFT_ITEM_ONCE;
+    return (at->strategies & before->strategies) != 0 &&
+           (once && !before_once ? true : at->gather == before->gather);
 }
 
-/* Links the chain of an update on the host: reduction, gradient down, update, parameters up,
- * gather. */
-static void link_chains(struct weft_problem *problem, int32_t decision)
+/* Links an item to the last one that it follows, of its decision's from `first` on. */
+static void link_item(struct weft_problem *problem, int32_t first, int32_t at)
 {
-    const int32_t update = last_item(problem, decision, WEFT_HOST_UPDATE, UINT64_MAX);
-    if (update < 0) return;
-    const uint64_t there = problem->items[update].item.strategies;
-    const int32_t up = last_item(problem, decision, WEFT_PARAMETERS_UP, there);
-    const int32_t reduction = last_item(problem, decision, WEFT_REDUCE_SCATTER, there);
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        struct weft_problem_item *it = &problem->items[i];
-        if (it->item.decision != decision) continue;
-        if (it->item.kind == WEFT_GRADIENT_DOWN) it->after = reduction;
-        if (it->item.kind == WEFT_PARAMETERS_UP) it->after = update;
-        if (it->item.kind == WEFT_ALL_GATHER && it->item.gather == 0 &&
-            (it->item.strategies & there) != 0)
-            it->after = up;
+    struct weft_problem_item *it = &problem->items[at];
+    const struct weft_moves moves = moves_of(problem, &it->item);
+    const int32_t after = weft_moves_find(&moves, it->item.kind)->after;
+    for (int32_t i = first; after >= 0 && i < problem->n_items; i++) {
+        const struct weft_item *before = &problem->items[i].item;
+        if (before->decision != it->item.decision) break;
+        if (before->kind == after && follows_item(&moves, &it->item, before)) it->after = i;
     }
 }
 
-/* The decision's item of a kind and gather under the strategies; -1: none. */
-static int32_t find_item(const struct weft_problem *problem, int32_t decision, int32_t kind,
-                         int32_t gather, uint64_t strategies)
+static void link_items(struct weft_problem *problem)
 {
+    int32_t first = 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (item->decision == decision && item->kind == kind && item->gather == gather &&
-            (item->strategies & strategies) != 0)
-            return i;
-    }
-    return -1;
-}
-
-/* Links the chains of parameters on the host: down, up, gather; and up, gather. */
-static void link_fetches(struct weft_problem *problem, int32_t decision)
-{
-    const int32_t down = last_item(problem, decision, WEFT_PARAMETERS_DOWN, UINT64_MAX);
-    for (int32_t i = 0; i < problem->n_items && down >= 0; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (item->decision != decision || item->kind != WEFT_PARAMETERS_FETCH) continue;
-        const int32_t gather =
-            find_item(problem, decision, WEFT_ALL_GATHER, item->gather, item->strategies);
-        problem->items[gather].after = i;
-        if (item->gather == 0) problem->items[i].after = down;
-    }
-}
-
-/* A sum over nodes follows the sum within its node. */
-static void link_levels(struct weft_problem *problem, int32_t decision)
-{
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (item->decision == decision && item->kind == WEFT_ACROSS_REDUCE)
-            problem->items[i].after =
-                find_item(problem, decision, WEFT_REDUCE_SCATTER, item->gather, item->strategies);
+        const int32_t decision = problem->items[i].item.decision;
+        if (problem->items[first].item.decision != decision) first = i;
+        if (!problem->decisions[decision].is_of_layer) link_item(problem, first, i);
     }
 }
 
@@ -494,11 +459,7 @@ static enum weft_status fill_items(struct builder *b)
         if (item.strategies == 0) continue; /* no allowed policy has it */
         problem->items[problem->n_items++] = of_lane(b, &item);
     }
-    for (int32_t u = 0; u < weights->n_units; u++) {
-        link_chains(problem, u);
-        link_fetches(problem, u);
-        link_levels(problem, u);
-    }
+    link_items(problem);
     return WEFT_OK;
 }
 

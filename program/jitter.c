@@ -46,12 +46,14 @@ struct weft_jitter_law weft_jitter_lognormal(const struct weft_jitter_factors *o
 
 static enum jitter_group group_of_item(const struct weft_plan *plan, const struct weft_item *item)
 {
-    const bool in_node = plan->problem->period.every > 0 ||
-                         weft_plan_chosen(plan, item->decision)->policy == WEFT_POLICY_HSDP;
+    const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, item->decision);
     switch (weft_item_kind_of(item)->role) {
     case WEFT_ROLE_GATHERS:
     case WEFT_ROLE_REDUCES:
-        return in_node ? JITTER_NODE : JITTER_ALL;
+        return plan->problem->period.every > 0 ||
+                       weft_policy_groups[chosen->policy].parameters == WEFT_GROUP_NODE
+                   ? JITTER_NODE
+                   : JITTER_ALL;
     case WEFT_ROLE_ACROSS:
         return JITTER_ACROSS;
     case WEFT_ROLE_DOWN:

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "memory_model/moves.h"
 #include "memory_model/period.h"
 #include "plan/placement.h"
 #include "program/lifetime.h"
@@ -381,61 +382,55 @@ static void emit_norm(struct emitter *e, int32_t slot)
     touch_buffer(e, WEFT_BUFFER_RECORD_SUM, -1, READ);
 }
 
-/* Sets a collective's micro-step and step. */
-static void belong_to_step(struct emitter *e, const struct weft_item *item)
+/* Sets the micro-step and step of a move for a use or of a gradient. */
+static void belong_to_step(struct emitter *e, const struct weft_unit_move *move,
+                           const struct weft_item *item)
 {
     const struct weft_period *period = e->lowering->inputs->period;
-    if (item->kind == WEFT_ALL_GATHER || item->kind == WEFT_PARAMETERS_FETCH) {
+    const int32_t last = period->rule.n_micro - 1;
+    const bool down = move->kind == WEFT_GRADIENT_DOWN;
+    if (move->kind == WEFT_ALL_GATHER || move->kind == WEFT_PARAMETERS_FETCH) {
         set_micro_step(e, 0, period->rule.rotated && item->last < period->drain);
-    } else {
-        const int32_t micro = weft_period_round_end(&period->rule, item->gather);
-        set_micro_step(e, micro, period->rule.rotated && micro + 1 == period->rule.n_micro);
+    } else if (down || move->from == WEFT_BUFFER_GRADIENT || move->from == WEFT_BUFFER_PARTIAL) {
+        const int32_t micro = down ? last : weft_period_round_end(&period->rule, item->gather);
+        set_micro_step(e, micro, period->rule.rotated && micro == last);
     }
 }
 
-static void touch_block(struct emitter *e, const struct weft_item *item, int32_t block)
+/* Touches the end of a move in a unit's buffer. A shard on the host has an instance for each
+ * gather. Buffers that persist are one piece, unless the host updates them block by block. */
+static void touch_end(struct emitter *e, const struct weft_item *item, enum weft_buffer_kind kind,
+                      int32_t block, int access)
 {
-    /* The host updates block by block, so the piece is one block. */
-    const int32_t piece = updates_there(e, item->decision) ? block : -1;
-    const enum weft_policy policy = weft_plan_chosen(e->lowering->plan, item->decision)->policy;
-    if (item->kind == WEFT_REDUCE_SCATTER && policy == WEFT_POLICY_HSDP) {
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
-        touch_piece(e, WEFT_BUFFER_PARTIAL, item->decision, item->gather, block, WRITE);
-    } else if (item->kind == WEFT_ACROSS_REDUCE) {
-        touch_piece(e, WEFT_BUFFER_PARTIAL, item->decision, item->gather, block, READ | WRITE);
-        touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,
-                    item->gather > 0 ? READ | WRITE : WRITE);
-    } else if (item->kind == WEFT_REDUCE_SCATTER && !weft_policy_is_central(policy)) {
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
-        /* The slice is read too: the sum is added to those of earlier micro-steps. */
-        touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,
-                    item->gather > 0 ? READ | WRITE : WRITE);
-    } else if (item->kind != WEFT_ALL_GATHER) {
-        /* In place: on all ranks, or on the owner. */
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, block, READ | WRITE);
-    } else if (shards_parameters(e, item->decision)) {
-        const bool fetches = weft_program_fetches(e->lowering->program, item->decision);
-        touch_piece(e, WEFT_BUFFER_SHARD, item->decision, fetches ? 1 + item->gather : 0,
-                    fetches ? block : piece, READ);
-        touch_piece(e, WEFT_BUFFER_FULL, item->decision, item->gather, block, WRITE);
-    } else {
-        /* In place: reads this rank's slice of the block, and writes the others'. */
-        touch_piece(e, WEFT_BUFFER_FULL, item->decision, 0, piece, READ | WRITE);
-    }
+    const struct weft_program *program = e->lowering->program;
+    const int32_t unit = item->decision;
+    const bool fetches = weft_program_fetches(program, unit);
+    const bool in_place = kind == WEFT_BUFFER_FULL && !shards_parameters(e, unit);
+    const bool persists =
+        kind == WEFT_BUFFER_REDUCED || (kind == WEFT_BUFFER_SHARD && !fetches) || in_place;
+    int32_t instance = persists ? 0 : item->gather;
+    if (kind == WEFT_BUFFER_SHARD && fetches)
+        instance = item->kind == WEFT_PARAMETERS_DOWN ? 0 : 1 + item->gather;
+    touch_piece(e, kind, unit, instance, persists && !updates_there(e, unit) ? -1 : block, access);
 }
 
-/* Part of an update on the host. Its memory there is in no buffer of the program. */
-static void touch_there(struct emitter *e, const struct weft_item *item, int32_t block)
+/* The ends of a block's move in the arena. In place, and across nodes, the first is written too:
+ * each rank receives the other ranks' parts there. A slice is read too when it gets another sum, or
+ * if a skipped step leaves it unchanged. */
+static void touch_move(struct emitter *e, const struct weft_item *item, int32_t block)
 {
-    const bool rotated = e->lowering->inputs->period->rule.rotated;
-    if (item->kind == WEFT_GRADIENT_DOWN) {
-        set_micro_step(e, e->lowering->inputs->period->rule.n_micro - 1, rotated);
-        touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, block, READ);
-        if (!rotated) add_to_record(e);
-    } else if (item->kind == WEFT_PARAMETERS_UP) {
-        touch_piece(e, shards_parameters(e, item->decision) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL,
-                    item->decision, 0, block, READ | WRITE);
-    }
+    const struct weft_moves moves = weft_moves_of(e->lowering->program->ways[item->decision]);
+    const struct weft_unit_move *move = weft_moves_find(&moves, item->kind);
+    const bool passes = move->from == move->to || move->group == WEFT_GROUP_ACROSS;
+    const bool adds =
+        move->kind == WEFT_PARAMETERS_UP || (move->to == WEFT_BUFFER_REDUCED && item->gather > 0);
+    belong_to_step(e, move, item);
+    if (move->from != WEFT_BUFFER_KIND_COUNT)
+        touch_end(e, item, move->from, block, passes ? READ | WRITE : READ);
+    if (move->to != WEFT_BUFFER_KIND_COUNT && move->to != move->from)
+        touch_end(e, item, move->to, block, adds ? READ | WRITE : WRITE);
+    if (move->kind == WEFT_GRADIENT_DOWN && !e->lowering->inputs->period->rule.rotated)
+        add_to_record(e);
 }
 
 /* A copy of saved activations, down from their own buffer or up to another. */
@@ -447,17 +442,6 @@ static void touch_saved(struct emitter *e, const struct weft_item *item, int32_t
                    item->acquires && period->rule.rotated && item->last < period->drain);
     touch_piece(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, item->gather,
                 piece_of(item, block), item->acquires ? WRITE : READ);
-}
-
-/* A copy of a block of a shard on the host: down from the update's buffer, or up to a gather's. */
-static void touch_shard(struct emitter *e, const struct weft_item *item, int32_t block)
-{
-    if (item->kind == WEFT_PARAMETERS_DOWN) {
-        touch_piece(e, WEFT_BUFFER_SHARD, item->decision, 0, block, READ);
-        return;
-    }
-    belong_to_step(e, item);
-    touch_piece(e, WEFT_BUFFER_SHARD, item->decision, 1 + item->gather, block, WRITE);
 }
 
 /* Emits a placed block's instruction, on any lane. */
@@ -485,20 +469,15 @@ static void emit_placed(struct emitter *e, int32_t placement)
     if (at->launch > held) wait_for(e, e->marks[at->launch]);
     switch (weft_item_kind_of(item)->family) {
     case WEFT_ITEM_COLLECTIVE:
-        belong_to_step(e, item);
-        touch_block(e, item, at->block);
+    case WEFT_ITEM_HOST_UPDATE:
+    case WEFT_ITEM_PARAMETERS:
+        touch_move(e, item, at->block);
         break;
     case WEFT_ITEM_STATE:
         touch_state(e, item, at->block);
         break;
-    case WEFT_ITEM_HOST_UPDATE:
-        touch_there(e, item, at->block);
-        break;
     case WEFT_ITEM_SAVED:
         touch_saved(e, item, at->block);
-        break;
-    case WEFT_ITEM_PARAMETERS:
-        touch_shard(e, item, at->block);
         break;
     }
 }

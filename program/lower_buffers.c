@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "memory_model/moves.h"
 #include "program/lower.h"
 
 /* The same code makes buffers twice: once to count them, once to fill them in. */
@@ -52,6 +53,15 @@ static void make_saved(struct maker *maker, enum weft_buffer_kind kind, int32_t 
     const bool away = weft_program_saves_away(maker->lowering->program, l);
     make_in_pieces(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, bytes,
                    away ? weft_weigh_saved_blocks(&maker->lowering->inputs->weigh, bytes) : 1);
+}
+
+/* Whether the unit's gradient is summed over a part of the ranks first. */
+static bool sums_partly(const struct maker *maker, int32_t u)
+{
+    const struct weft_moves moves = weft_moves_of(maker->lowering->program->ways[u]);
+    for (int i = 0; i < moves.n; i++)
+        if (moves.moves[i].to == WEFT_BUFFER_PARTIAL) return true;
+    return false;
 }
 
 /* weft_weights_create has weighed these shards, so the products of sizes fit. */
@@ -108,7 +118,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     } else if (kind == WEFT_BUFFER_REDUCED && !weft_policy_is_whole(policy)) {
         make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
                     owned * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
-    } else if (kind == WEFT_BUFFER_PARTIAL && policy == WEFT_POLICY_HSDP) {
+    } else if (kind == WEFT_BUFFER_PARTIAL && sums_partly(maker, u)) {
         for (int32_t i = 0; i < weft_period_reductions(&inputs->period->rule); i++)
             make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, i, state_bytes,
                         unit->n_blocks);

@@ -34,16 +34,21 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
     return WEFT_OK;
 }
 
+static int32_t first_strategy(const struct weft_item *item)
+{
+    int32_t k = 0;
+    while (!(item->strategies >> k & 1))
+        k++;
+    return k;
+}
+
 /* Blocks of a copy of saved activations, at the level of recomputation of its strategy. */
 static int32_t saved_blocks_of(const struct weft_lowering *lowering, const struct weft_item *item)
 {
     const struct weft_problem_decision *decision =
         &lowering->plan->problem->decisions[item->decision];
-    int32_t k = 0;
-    while (!(item->strategies >> k & 1))
-        k++;
-    const struct weft_layer_work work =
-        weft_layer_work_at(&lowering->works[decision->layer], decision->strategies[k].recompute);
+    const struct weft_layer_work work = weft_layer_work_at(
+        &lowering->works[decision->layer], decision->strategies[first_strategy(item)].recompute);
     return weft_weigh_saved_blocks(&lowering->inputs->weigh, work.saved_bytes);
 }
 
@@ -58,10 +63,9 @@ static int32_t blocks_of(const struct weft_lowering *lowering, const struct weft
     if (weft_item_kind_is_in_blocks(kind)) return unit->n_blocks;
     if (kind->there != WEFT_HOME_HOST) return 1;
     const struct weft_problem_decision *decision = &problem->decisions[item->decision];
-    const bool whole =
-        (item->strategies & weft_decision_policies(decision, 1u << WEFT_POLICY_DP)) != 0;
-    return weft_weigh_state_blocks(&inputs->weigh,
-                                   unit->padded_elements / (whole ? 1 : inputs->shards->ranks));
+    const enum weft_policy policy = decision->strategies[first_strategy(item)].policy;
+    return weft_weigh_state_blocks(&inputs->weigh, unit->padded_elements /
+                                                       weft_shards_sharers(inputs->shards, policy));
 }
 
 /* Whether the plan's problem is that of these stages, as far as lowering relies on it. */

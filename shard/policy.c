@@ -8,7 +8,15 @@ static const struct {
     const char *aliases; /* separated by '=' */
     const char *text;
 } policies[WEFT_POLICY_COUNT] = {
-#define WEFT_POLICY_ENTRY(id, name, aliases, text) [WEFT_POLICY_##id] = {name, aliases, text},
+#define WEFT_POLICY_ENTRY(id, name, aliases, text, parameters, state, releases)                    \
+    [WEFT_POLICY_##id] = {name, aliases, text},
+    WEFT_POLICY_MAP(WEFT_POLICY_ENTRY)
+#undef WEFT_POLICY_ENTRY
+};
+
+const struct weft_policy_groups weft_policy_groups[WEFT_POLICY_COUNT] = {
+#define WEFT_POLICY_ENTRY(id, name, aliases, text, parameters, state, releases)                    \
+    [WEFT_POLICY_##id] = {WEFT_GROUP_##parameters, WEFT_GROUP_##state, releases},
     WEFT_POLICY_MAP(WEFT_POLICY_ENTRY)
 #undef WEFT_POLICY_ENTRY
 };

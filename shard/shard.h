@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/pool.h"
+#include "base/rank_group.h"
 #include "base/status.h"
 #include "shard/units.h"
 #include "spec/model.h"
@@ -24,17 +25,23 @@
 /* Every slice is a multiple of this many elements: at least 256 bytes in every dtype, so no
  * transfer and no piece of a buffer is misaligned. */
 enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
-/* X(enumerator, name, aliases separated by '=', sharded state of a unit). */
+/* X(enumerator, name, aliases separated by '=', sharded state of a unit; the ranks that share its
+ * parameters, and its state with the reduced gradient; whether it releases gathered parameters). */
 #define WEFT_POLICY_MAP(X)                                                                         \
-    X(DP, "dp", "NO_SHARD=ddp", "nothing: gradients are summed by AllReduce")                      \
-    X(ZERO1, "zero1", "", "the optimizer's state (ZeRO-1)")                                        \
-    X(SDP, "sdp", "SHARD_GRAD_OP=zero2", "the optimizer's state and gradients (ZeRO-2)")           \
-    X(FSDP, "fsdp", "FULL_SHARD=zero3", "state, gradients and parameters (ZeRO-3)")                \
-    X(HSDP, "hsdp", "HYBRID_SHARD", "as fsdp, within a node; each node has a copy")                \
-    X(CENTRAL, "central", "", "nothing: rank 0 alone has the state, and sends out parameters")
+    X(DP, "dp", "NO_SHARD=ddp", "nothing: gradients are summed by AllReduce", NONE, NONE, false)   \
+    X(ZERO1, "zero1", "", "the optimizer's state (ZeRO-1)", NONE, ALL, false)                      \
+    X(SDP, "sdp", "SHARD_GRAD_OP=zero2", "the optimizer's state and gradients (ZeRO-2)", ALL, ALL, \
+      false)                                                                                       \
+    X(FSDP, "fsdp", "FULL_SHARD=zero3", "state, gradients and parameters (ZeRO-3)", ALL, ALL,      \
+      true)                                                                                        \
+    X(HSDP, "hsdp", "HYBRID_SHARD", "as fsdp, within a node; each node has a copy", NODE, NODE,    \
+      true)                                                                                        \
+    X(CENTRAL, "central", "", "nothing: rank 0 alone has the state, and sends out parameters",     \
+      NONE, OWNER, false)
 
 enum weft_policy {
-#define WEFT_POLICY_ENUMERATOR(id, name, aliases, text) WEFT_POLICY_##id,
+#define WEFT_POLICY_ENUMERATOR(id, name, aliases, text, parameters, state, releases)               \
+    WEFT_POLICY_##id,
     WEFT_POLICY_MAP(WEFT_POLICY_ENUMERATOR)
 #undef WEFT_POLICY_ENUMERATOR
         WEFT_POLICY_COUNT
@@ -44,6 +51,12 @@ const char *weft_policy_name(enum weft_policy policy);
 const char *weft_policy_aliases(enum weft_policy policy);       /* separated by '=', "" for none */
 const char *weft_policy_text(enum weft_policy policy);          /* the sharded state, for help */
 bool weft_policy_read(const char *name, enum weft_policy *out); /* a name or an alias */
+
+struct weft_policy_groups {
+    enum weft_rank_group parameters, state;
+    bool releases; /* between uses, which then gather again */
+};
+extern const struct weft_policy_groups weft_policy_groups[WEFT_POLICY_COUNT];
 
 struct weft_unit {
     const char *name; /* after its layers: "h.3", "ln_f+head", "h.0+..+h.5"; or a tied tensor's
@@ -93,32 +106,41 @@ void weft_shards_split(struct weft_shards *shards);
 /* Whether one rank owns a unit's state, sums its gradient and sends out its parameters. */
 static inline bool weft_policy_is_central(enum weft_policy policy)
 {
-    return policy == WEFT_POLICY_CENTRAL;
+    return weft_policy_groups[policy].state == WEFT_GROUP_OWNER;
 }
 
 /* Whether a rank with a unit's state has all of it, and updates from the full gradient. */
 static inline bool weft_policy_is_whole(enum weft_policy policy)
 {
-    return policy == WEFT_POLICY_DP || weft_policy_is_central(policy);
+    return weft_policy_groups[policy].state == WEFT_GROUP_NONE || weft_policy_is_central(policy);
 }
 
 /* Whether each rank always has a unit's full parameters, and gathers new ones in place. */
 static inline bool weft_policy_refreshes(enum weft_policy policy)
 {
-    return policy == WEFT_POLICY_ZERO1 || weft_policy_is_central(policy);
+    return weft_policy_groups[policy].parameters == WEFT_GROUP_NONE &&
+           weft_policy_groups[policy].state != WEFT_GROUP_NONE;
+}
+
+/* Ranks of a group that share a unit's elements. */
+static inline int64_t weft_shards_members(const struct weft_shards *shards,
+                                          enum weft_rank_group group)
+{
+    if (group == WEFT_GROUP_ALL) return shards->ranks;
+    if (group == WEFT_GROUP_NODE) return shards->ranks_per_node;
+    return group == WEFT_GROUP_ACROSS ? shards->ranks / shards->ranks_per_node : 1;
 }
 
 /* Ranks that share a unit's state under a policy. */
 static inline int64_t weft_shards_sharers(const struct weft_shards *shards, enum weft_policy policy)
 {
-    if (policy == WEFT_POLICY_HSDP) return shards->ranks_per_node;
-    return weft_policy_is_whole(policy) ? 1 : shards->ranks;
+    return weft_shards_members(shards, weft_policy_groups[policy].state);
 }
 
 /* Whether a rank keeps a shard of a unit's parameters, and gathers them for use. */
 static inline bool weft_policy_gathers(enum weft_policy policy)
 {
-    return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP || policy == WEFT_POLICY_HSDP;
+    return weft_policy_groups[policy].parameters != WEFT_GROUP_NONE;
 }
 
 /* A run of elements of one tensor within one block and, if `rank` >= 0, within that rank's slice.

@@ -8,7 +8,7 @@
         [WEFT_KEEP_DEVICE] = name end, [WEFT_KEEP_HOST] = name "+host" end,                        \
         [WEFT_KEEP_DISK] = name "+disk" end, [WEFT_KEEP_HOST_UPDATE] = name "+host-update" end,    \
     }
-#define NAMES(id, name, aliases, text)                                                             \
+#define NAMES(id, name, aliases, text, parameters, state, releases)                                \
     [WEFT_POLICY_##id] = {KEEPS(name, ""), KEEPS(name, "+host-parameters")},
 
 /* By policy, location of the shard and keep. */
@@ -26,6 +26,16 @@ int weft_way_number(struct weft_way way)
 {
     return ((int)way.parameters * WEFT_KEEP_COUNT + (int)way.keep) * WEFT_POLICY_COUNT +
            (int)way.policy;
+}
+
+bool weft_way_allowed(struct weft_way way)
+{
+    const struct weft_policy_groups groups = weft_policy_groups[way.policy];
+    const bool there = way.keep == WEFT_KEEP_HOST_UPDATE;
+    if (groups.parameters == WEFT_GROUP_NODE || groups.state == WEFT_GROUP_OWNER)
+        return way.parameters == WEFT_HOME_DEVICE && way.keep == WEFT_KEEP_DEVICE;
+    if (way.parameters == WEFT_HOME_DEVICE) return groups.state != WEFT_GROUP_NONE || !there;
+    return weft_policy_gathers(way.policy) && !there;
 }
 
 const char *weft_way_name(struct weft_way way)

@@ -20,6 +20,10 @@ enum { WEFT_WAYS = WEFT_POLICY_COUNT * WEFT_KEEP_COUNT * 2 };
 struct weft_way weft_way_at(int number);
 int weft_way_number(struct weft_way way);
 
+/* Whether policy and locations go together. Units shared within a node, and of one owner, are on
+ * the device. An update on the host has its parameters there already. */
+bool weft_way_allowed(struct weft_way way);
+
 /* "fsdp", "fsdp+disk", "fsdp+disk+host-parameters". Static. */
 const char *weft_way_name(struct weft_way way);
 /* Looks a name up. False for any other text. */

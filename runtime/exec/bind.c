@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "memory_model/moves.h"
 #include "runtime/exec/host_update.h"
 #include "runtime/exec/looks.h"
 #include "runtime/exec/parts.h"
@@ -156,31 +157,21 @@ struct moved {
     int64_t ranks; /* of the group */
 };
 
-static struct moved moved_of(const struct binding *binding)
+static struct moved moved_of(const struct binding *binding, const struct weft_unit_move *move)
 {
     const struct weft_exec *exec = binding->exec;
     const struct weft_instruction *at = binding->at;
     const struct exec_unit *unit = &exec->units[at->unit];
-    const bool gathers = at->op == WEFT_OP_ALL_GATHER, across = at->op == WEFT_OP_ACROSS_REDUCE;
-    enum weft_buffer_kind full = WEFT_BUFFER_GRADIENT, slice = WEFT_BUFFER_REDUCED;
-    if (gathers) {
-        full = WEFT_BUFFER_FULL;
-        slice = WEFT_BUFFER_SHARD;
-    } else if (across) {
-        full = WEFT_BUFFER_PARTIAL;
-    } else if (unit->hybrid) {
-        slice = WEFT_BUFFER_PARTIAL;
-    }
-    const int64_t per_node = exec->options.shards->ranks_per_node;
+    const bool gathers = at->op == WEFT_OP_ALL_GATHER;
+    const enum weft_buffer_kind slice = gathers ? move->from : move->to;
+    const enum weft_rank_group group =
+        move->group == WEFT_GROUP_OWNER ? WEFT_GROUP_ALL : move->group;
     struct moved moved = {
-        .full = find_touched(binding, full, at->unit),
+        .full = find_touched(binding, gathers ? move->to : move->from, at->unit),
         .slice = find_touched(binding, slice, at->unit),
-        .sliced = across ||
-                  (gathers ? !unit->resident : at->op == WEFT_OP_REDUCE_SCATTER && !unit->central),
+        .sliced = move->from != move->to,
         .dtype = gathers ? exec_compute(exec) : exec_reduce(exec),
-        .ranks = !unit->hybrid ? exec->ranks
-                 : across      ? exec->ranks / per_node
-                               : per_node,
+        .ranks = weft_shards_members(exec->options.shards, group),
     };
     moved.slice_dtype = moved.dtype;
     if (!gathers && moved.sliced)
@@ -215,8 +206,10 @@ static enum weft_status bind_collective(const struct binding *binding,
     const struct weft_exec *exec = binding->exec;
     const struct weft_instruction *at = binding->at;
     const struct weft_unit *unit = &exec->options.shards->units[at->unit];
-    const struct moved moved = moved_of(binding);
-    const bool across = at->op == WEFT_OP_ACROSS_REDUCE;
+    const struct weft_moves moves = weft_moves_of(exec->options.program->ways[at->unit]);
+    const struct weft_unit_move *move = weft_moves_find(&moves, (int32_t)at->op);
+    const struct moved moved = moved_of(binding, move);
+    const bool across = move->from == WEFT_BUFFER_PARTIAL;
     const bool reduces = across || at->op == WEFT_OP_REDUCE_SCATTER;
     if (moved.full.buffer < 0 || (moved.sliced && moved.slice.buffer < 0)) {
         return weft_fail(err, WEFT_E_INTERNAL, "%s of unit %s, block %d, has no buffer to move",
@@ -237,10 +230,10 @@ static enum weft_status bind_collective(const struct binding *binding,
         .slice_dtype = moved.slice_dtype,
         .ns = at->ns,
         .adds = reduces && reads_buffer(exec->options.program, at, moved.slice.buffer),
-        .partial = exec->units[at->unit].hybrid && at->op == WEFT_OP_REDUCE_SCATTER,
+        .partial = move->to == WEFT_BUFFER_PARTIAL,
         .of_partials = across,
         .idle = reduces || at->op == WEFT_OP_ALL_REDUCE ? idle_of(binding, &moved) : 0,
-        .owned = exec->units[at->unit].central,
+        .owned = move->group == WEFT_GROUP_OWNER,
         .owner = exec->units[at->unit].owner,
     };
     return WEFT_OK;

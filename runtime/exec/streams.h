@@ -21,8 +21,8 @@ struct exec_watched {
 };
 
 struct exec_lanes {
-    /* Of lanes of the network; others NULL. Of all ranks that step together, and of each group that
-     * a unit's collectives have on the lane. */
+    /* By lane and group; NULL: no collective of the group is on the lane. All ranks that step
+     * together are one group. */
     struct weft_comm *comms[WEFT_MOST_LANES][WEFT_GROUP_COUNT];
     struct exec_watched watched[WEFT_MOST_LANES];
     _Atomic int32_t failed; /* lane of the network that failed first; 0: none */

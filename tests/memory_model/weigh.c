@@ -420,6 +420,14 @@ Test(weigh, rounds_to_the_arena)
     cr_assert_gt(weft_arena_round(INT64_MAX), INT64_MAX - 256);
 }
 
+static uint64_t strategies_that_keep(const struct weft_weighed_unit *unit, enum weft_keep keep)
+{
+    uint64_t strategies = 0;
+    for (int32_t k = 0; k < unit->n_strategies; k++)
+        strategies |= (uint64_t)(unit->strategies[k].way.keep == keep) << k;
+    return strategies;
+}
+
 /* Bytes of a strategy's state that a tier holds in a slot, and items that pass it. */
 static int64_t state_in(const struct weft_weighed_strategy *strategy, int32_t tier, int32_t slot)
 {
@@ -450,7 +458,7 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     weigh(&stage, &options);
     for (int32_t u = 0; u < stage.weights->n_units; u++) {
         const struct weft_weighed_unit *unit = &stage.weights->units[u];
-        const uint64_t away = weft_weighed_keeps(unit, 1u << WEFT_HOME_DISK);
+        const uint64_t away = strategies_that_keep(unit, WEFT_KEEP_DISK);
         const int32_t update = stage.period->update[u];
         cr_assert_eq(away != 0, stage.shards->units[u].trainable);
         for (int32_t k = 0; k < unit->n_strategies; k++) {
@@ -502,7 +510,7 @@ static void check_host_update(enum weft_dtype compute, int32_t n_moments, int64_
                  WEFT_OK);
     weigh(&stage, &options);
     const struct weft_weighed_unit *unit = &stage.weights->units[0];
-    const uint64_t there = weft_weighed_keeps(unit, 1u << WEFT_KEEP_HOST_UPDATE);
+    const uint64_t there = strategies_that_keep(unit, WEFT_KEEP_HOST_UPDATE);
     cr_assert_neq(there, 0);
     for (int32_t k = 0; k < unit->n_strategies; k++) {
         if ((there >> k & 1u) == 0) continue;

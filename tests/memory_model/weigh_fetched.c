@@ -59,6 +59,7 @@ Test(weigh, no_shard_in_f32_is_on_the_host)
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
     weigh(&stage, &options);
     for (int32_t u = 0; u < 2; u++)
-        cr_assert_eq(weft_weighed_parameters(&stage.weights->units[u], WEFT_HOME_HOST), 0);
+        for (int32_t k = 0; k < stage.weights->units[u].n_strategies; k++)
+            cr_assert_eq(stage.weights->units[u].strategies[k].way.parameters, WEFT_HOME_DEVICE);
     finish(&stage);
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The installed files suffice to use Weft: install.py BUILD_ROOT SOURCE_ROOT LIBWEFT WEFT SANITIZERS.
 TAP."""
+import fnmatch
 import json
 import os
 import re
@@ -72,7 +73,7 @@ def everything_is_where_it_belongs(weft):
     pc, root = installed()
     prefix = next(root.rglob("bin/weft")).parent.parent
     for path in ("include/weft.h", "share/doc/weft/keys.md",
-                 "share/weft/configs/runs/gpt-tiny.json", "share/doc/weft/examples/gate.c"):
+                 "share/doc/weft/CHANGELOG.md", "share/weft/configs/runs/gpt-tiny.json", "share/doc/weft/examples/gate.c"):
         assert (prefix / path).is_file(), f"{path} is not installed"
     assert (pc.parent.parent / "libweft.so").exists(), "no library beside its pkg-config file"
     archives = [path.name for path in root.rglob("*.a")]
@@ -81,6 +82,25 @@ def everything_is_where_it_belongs(weft):
     assert pkg_config("--modversion") == [version], version
     if (BUILD / "scheduler/weft-solve").exists():
         assert (prefix / "libexec/weft/weft-solve").is_file(), "weft-solve is not installed"
+
+
+@case
+def each_installed_file_has_one_package_of_Debian(weft):
+    """debian/*.install name the files; libraries are in a folder of the architecture there."""
+    _, root = installed()
+    prefix = next(root.rglob("bin/weft")).parent.parent
+    lists = {path.stem: [line.split()[0].replace("usr/lib/*/", "usr/lib/") for line in path.read_text().splitlines()]
+             for path in (SOURCE / "debian").glob("*.install")}
+    moved = "LICENSE", "weft-solve-highs", "weft_cuda.so"  # of debian/copyright; optional parts that no package has
+    bad, files = [], [path for path in prefix.rglob("*") if not path.is_dir() and path.name not in moved]
+    for path in files:
+        name = "usr/" + str(path.relative_to(prefix))
+        found = [package for package, patterns in lists.items() for pattern in patterns
+                 if fnmatch.fnmatch(name, pattern) or name.startswith(pattern + "/")]
+        bad += [] if len(found) == 1 else [(name, found)]
+    assert len(files) > 100 and len(lists) >= 6 and not bad, bad
+    version = re.search(r"version: '([^']+)'", (SOURCE / "meson.build").read_text())[1]
+    assert (SOURCE / "debian/changelog").read_text().startswith(f"weft ({version}) "), version
 
 
 @case

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the study again: bench/study/document.py --build BUILD [--out DIR]
 
-Runs `weft study` over MODELS x NETWORKS, and writes docs/study.md with its figure docs/study.svg, and the points with
-their schema as bench/results/study/points.csv and points.schema.json. A stopped study goes on from --out. All figures
+Runs `weft study` over MODELS x NETWORKS, and writes docs/study.md with its figures docs/study.svg and study.gains.svg, and the
+points with their schema as bench/results/study/points.csv and points.schema.json. A stopped study goes on from --out. All figures
 follow from counts of work, so the same commit writes the same bytes, except the line with the user time.
 """
 import argparse
@@ -17,7 +17,8 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ["gpt2", "vgg-19", "uneven-64", "mixtral-8x7b"]
+MODELS = ["gpt2", "llama-3-8b", "gpt3-13b", "vgg-19", "uneven-64", "mixtral-8x7b"]
+MORE = ["bert-large", "vit-l-16", "resnet-50", "gpt2-xl", "gpt3-1.3b", "llama-2-7b"]  # with --all: twelve models
 NETWORKS, WORK, POINTS = "0.25,1,4", "200M", "7"
 PLANNERS = ["ilp", "greedy", "two-stage", "ddp", "zero1", "zero2", "fairscale", "fsdp2", "fsdp2-mix", "deepspeed",
             "deepcompile", "dear", "osdp"]
@@ -30,11 +31,17 @@ HEAD = """# The study: memory for policies, memory for scheduling
 
     {command}
 
-Each model runs with its shipped config. gpt2 is a transformer, vgg-19 is a convolution network, uneven-64 has 64 units of
-uneven sizes, and mixtral-8x7b is a mixture of experts. A network has 0.25, 1 or 4 times the bandwidths of the config. A case
+Each model runs with its shipped config. gpt2, llama-3-8b and gpt3-13b are transformers. vgg-19 is a convolution
+network, uneven-64 has 64 units of uneven sizes, and mixtral-8x7b is a mixture of experts. A network has 0.25, 1 or 4 times the bandwidths of the config. A case
 is one model over one network, with seven limits of equal distance: from the least with a plan to the last that shortens
 greedy's step. All steps are simulated. `bench/results/study/points.csv` has every point, and
 `points.schema.json` its columns.
+"""
+
+GAINS = """
+![Gain over the best rule, and shares of policies, by the memory limit](study.gains.svg)
+
+A line of the figure ends where no rule has a plan. The bands are the shares of parameters by policy in ilp's plans.
 """
 
 METHOD = """
@@ -54,8 +61,7 @@ program of `seed-ilp`. A scheduler that uses memory badly would leave more for p
 ![Step and overlap by the memory for policies](study.svg)
 
 The figure has one limit of each case, in the middle. Its lines begin with the least memory for policies and end with all.
-`weft sweep CONFIG --split --measure --repeat 3` measures the divisions of one limit on local ranks; this page has no
-measured step.
+`bench/study/measured.py` measures a smaller study on local ranks; this page has no measured step.
 """
 
 
@@ -132,12 +138,24 @@ def hypotheses(text):
     return "\n" + "\n".join("    " + line if line else "" for line in lines) + "\n"
 
 
+def show_command(words):
+    """The command on lines of at most 120 columns, except a list of planners."""
+    lines = [["weft"]]
+    for word in [*words, "-o", "DIR"]:
+        if len(" ".join([*lines[-1], word])) > 112:
+            lines.append([])
+        lines[-1].append(word)
+    return " \\\n        ".join(" ".join(line) for line in lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--out", type=Path, default=ROOT / "build/whole-study")
+    parser.add_argument("--all", action="store_true", help="twelve models in place of six")
     options = parser.parse_args()
-    words = ["study", *(f"configs/runs/{model}.json" for model in MODELS), "--networks", NETWORKS, "--points", POINTS,
+    models = MODELS + (MORE if options.all else [])
+    words = ["study", *(f"configs/runs/{model}.json" for model in models), "--networks", NETWORKS, "--points", POINTS,
              "--planners", ",".join(PLANNERS), "--work-limit", WORK]
     begun, spent = (options.out / "study.sweep").exists(), options.out / "user_seconds"
     if not (options.out / "study.csv").exists():
@@ -148,13 +166,13 @@ def main():
     with open(options.out / "study.csv", encoding="utf-8", newline="") as file:
         points = list(csv.DictReader(file))
     text = (options.out / "study.txt").read_text()
-    page = HEAD.format(command=" \\\n        ".join(["weft " + " ".join(words[:4]), " ".join(words[4:9]),
-                                                     " ".join(words[9:11]), " ".join(words[11:]) + " -o DIR"]))
-    page += comparison(points) + planners(points) + METHOD + hypotheses(text)
+    page = HEAD.format(command=show_command(words))
+    page += comparison(points) + GAINS + planners(points) + METHOD + hypotheses(text)
     if spent.exists():
         page += f"\nThe {len(points)} plans took {spent.read_text().strip()} s of user time on {os.cpu_count()} cores.\n"
     (ROOT / "docs/study.md").write_text(page)
-    shutil.copy(options.out / "study.svg", ROOT / "docs/study.svg")
+    for name in ("study.svg", "study.gains.svg"):
+        shutil.copy(options.out / name, ROOT / "docs" / name)
     folder = ROOT / "bench/results/study"
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(options.out / "study.csv", folder / "points.csv")

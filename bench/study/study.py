@@ -12,6 +12,7 @@ again, so an interrupted study goes on. Prints Markdown. --record writes bench/r
 """
 import argparse
 import csv
+import hashlib
 import json
 import os
 import re
@@ -80,12 +81,15 @@ class Study:
             kept.write_text(json.dumps({name: int(at[min(k, len(at) - 1)]) for name, k in LIMITS.items()}))
         return json.loads(kept.read_text())
 
-    def plan(self, model, speed, limit, planner, solver=True):
+    def plan(self, model, speed, limit, planner, solver=True, settings=()):
         """Returns the plan's report; {} without a plan."""
         name = "-".join([model, f"{speed:g}", str(limit), planner.replace(":", "+"), "" if solver else "alone"])
+        if settings:
+            name += hashlib.sha256(" ".join(settings).encode()).hexdigest()[:16]
         kept = self.out / f"{name}.json"
         if not kept.exists():
             flags = [f"--memory-limit={limit}B"] if limit else []
+            flags += [part for setting in settings for part in ("--set", setting)]
             answer = self.run("plan", self.config(model, speed), "--planner", planner, "--work-limit", self.work, "--json",
                               "-q", *flags, solver=solver)
             if answer.returncode not in (0, 65, 78):

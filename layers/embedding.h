@@ -6,7 +6,10 @@
 
 #include "spec/layer.h"
 
-enum { WEFT_EMBEDDING_POSITIONS }; /* 0: no table of positions */
+enum {
+    WEFT_EMBEDDING_POSITIONS, /* 0: no table of positions */
+    WEFT_EMBEDDING_SCALE      /* a number; 0: 1 */
+};
 
 static inline int64_t weft_embedding_positions(const struct weft_layer *layer)
 {

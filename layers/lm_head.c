@@ -4,11 +4,15 @@
 #include "layers/recipe/recipe.h"
 #include "layers/shared/keys.h"
 
+enum { WEFT_HEAD_LOGIT_CAP };
+
 static const struct weft_field lm_head_keys[] = {
     WEFT_ROW_VOCAB,
     WEFT_ROW_HIDDEN,
     WEFT_ROW_BIAS,
     WEFT_ROW_TIE,
+    {"logit_cap", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_HEAD_LOGIT_CAP), "null", 0, 1e9, NULL, NULL,
+     "logits x become cap tanh(x / cap); left out: none"},
 };
 
 static void lm_head_complete(struct weft_layer *layer)
@@ -23,9 +27,10 @@ static const struct weft_recipe_step lm_head_steps[] = {
      .columns = "vocab",
      .bias = "bias",
      .tensors = {"weight", "bias"}},
-    {.op = &weft_op_loss, .in = {"logits"}, .out = {"d_logits"}},
+    {.op = &weft_op_loss, .in = {"logits"}, .out = {"d_logits"}, .cap = "logit_cap"},
 };
-static const struct weft_recipe lm_head_recipe = {WEFT_STEPS(lm_head_steps)};
+static const struct weft_recipe lm_head_recipe = {
+    WEFT_STEPS(lm_head_steps), .sizes = {{"vocab", "vocab"}, {"hidden", "hidden"}}};
 
 const struct weft_kind weft_kind_lm_head = {
     .type = "lm_head",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RMS normalisation. Backward reads the input. */
-#include "layers/llama.h"
+#include "layers/families/llama.h"
 
 static const struct weft_field rms_norm_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_EPS};
 

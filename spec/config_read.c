@@ -333,11 +333,11 @@ static void take_hub(const struct weft_section *section, struct weft_config *con
     const struct weft_hub_model *hub = &section->hub;
     config->notes = hub->notes != NULL ? hub->notes : "";
     if (hub->window == 0 || config->train.seq_len <= hub->window) return;
-    weft_findings_add(findings, section->source, hub->window_path,
-                      "is %lld, and train.seq_len is %lld: no layer of Weft has a window. Take "
-                      "sequences of at most %lld tokens, or a model without a window",
-                      (long long)hub->window, (long long)config->train.seq_len,
-                      (long long)hub->window);
+    weft_findings_add(
+        findings, section->source, hub->window_path,
+        "is %lld, and train.seq_len is %lld: the block of this family has no window. Take "
+        "sequences of at most %lld tokens, or a model without a window",
+        (long long)hub->window, (long long)config->train.seq_len, (long long)hub->window);
 }
 
 static enum weft_status decode_sections(const struct weft_sections *sections,

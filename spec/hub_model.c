@@ -2,6 +2,7 @@
 #include "spec/hub_model.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,9 @@
 #include "base/text.h"
 #include "spec/config.h"
 #include "spec/field.h"
-#include "spec/hub/tensors.h"
+#include "spec/hub/modules.h"
 #include "spec/hub/values.h"
+#include "spec/hub/windows.h"
 #include "spec/kind.h"
 
 enum { N_CHANGES = WEFT_HUB_COMPUTATION };
@@ -27,6 +29,9 @@ struct hub_reading {
     const char *keys[WEFT_HUB_SIZES]; /* as the user wrote them */
     int64_t head_dim;
     bool ties, has_architecture;
+    struct weft_hub_windows windows;
+    bool is_local;                    /* the block that is written has a window */
+    int32_t n_blocks;                 /* entries of blocks */
     struct weft_text told[N_CHANGES]; /* keys with values, by their change */
     struct weft_text missing, unknown;
     struct weft_hub_model *out;
@@ -215,7 +220,29 @@ static enum weft_status read_architectures(struct hub_reading *reading)
     return WEFT_OK;
 }
 
-/* The longest sequence that a sliding window changes nothing for. */
+/* The types of layers, or the rule that takes their place. */
+static enum weft_status read_types(struct hub_reading *reading)
+{
+    const struct weft_hub_family *family = reading->family;
+    const struct weft_json_value *types = weft_json_member(reading->root, WEFT_HUB_LAYER_TYPES);
+    const struct weft_json_value *pattern = NULL;
+    reading->windows.pattern = family->pattern;
+    if (family->pattern_key != NULL) pattern = weft_json_member(reading->root, family->pattern_key);
+    if (pattern != NULL &&
+        (!weft_json_integer(pattern, &reading->windows.pattern) || reading->windows.pattern < 1))
+        return fail_key(reading, family->pattern_key, "must be an integer from 1");
+    if (types == NULL || weft_json_kind(types) == WEFT_JSON_NULL) return WEFT_OK;
+    if (!weft_hub_layer_types_fit(types, reading->sizes[WEFT_HUB_LAYERS]))
+        return fail_key(reading, WEFT_HUB_LAYER_TYPES,
+                        "must have \"" WEFT_HUB_LOCAL "\" or \"" WEFT_HUB_GLOBAL
+                        "\" for each of the %" PRId64 " layers",
+                        reading->sizes[WEFT_HUB_LAYERS]);
+    reading->windows.types = types;
+    return WEFT_OK;
+}
+
+/* Reads which layers have a window. For kinds without one it is the longest sequence that the
+ * window changes nothing for. */
 static enum weft_status read_window(struct hub_reading *reading, struct weft_pool *pool)
 {
     const struct weft_hub_family *family = reading->family;
@@ -223,6 +250,7 @@ static enum weft_status read_window(struct hub_reading *reading, struct weft_poo
     int64_t window = family->missing_window, first = 28;
     bool used = true;
     if (family->window == NULL) return WEFT_OK;
+    WEFT_TRY(read_types(reading));
     if (family->window_flag != NULL) {
         flag = weft_json_member(reading->root, family->window_flag);
         used = false;
@@ -231,12 +259,15 @@ static enum weft_status read_window(struct hub_reading *reading, struct weft_poo
         if (weft_json_integer(weft_json_member(reading->root, "max_window_layers"), &first) &&
             first >= reading->sizes[WEFT_HUB_LAYERS])
             used = false; /* the layers from this one on have a window */
+        reading->windows.first = first;
     }
     value = weft_json_member(reading->root, family->window);
     if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) return WEFT_OK;
     if (value != NULL && (!weft_json_integer(value, &window) || window < 1))
         return fail_key(reading, family->window, "must be null or an integer from 1");
     if (!used) return WEFT_OK;
+    reading->windows.window = window;
+    if (weft_kind_key(weft_kind_find(NULL, family->block), "window") != NULL) return WEFT_OK;
     reading->out->window = window;
     reading->out->window_path = weft_pool_format(pool, "$.%s", family->window);
     return reading->out->window_path != NULL ? WEFT_OK : weft_fail_memory(reading->err, "a model");
@@ -254,7 +285,10 @@ static bool is_size(const struct hub_reading *reading, const char *name)
 
 static bool is_window(const struct weft_hub_family *family, const char *name)
 {
-    return (family->window != NULL && strcmp(family->window, name) == 0) ||
+    return (family->window != NULL &&
+            (strcmp(family->window, name) == 0 || strcmp(WEFT_HUB_LAYER_TYPES, name) == 0)) ||
+           (family->pattern_key != NULL && strcmp(family->pattern_key, name) == 0) ||
+           (family->local_base != NULL && strcmp(family->local_base, name) == 0) ||
            (family->window_flag != NULL && strcmp(family->window_flag, name) == 0);
 }
 
@@ -301,24 +335,32 @@ static enum weft_status refuse_value(const struct hub_reading *reading,
 /* Whether a layer kind of this model takes the key. */
 static bool is_taken(const struct weft_hub_family *family, const struct weft_hub_key *row)
 {
-    const char *const kinds[] = {family->block, family->norm};
+    const char *const kinds[] = {family->block, family->norm, "lm_head"};
     for (size_t i = 0; row->to != NULL && i < sizeof kinds / sizeof *kinds; i++)
         if (weft_kind_key(weft_kind_find(NULL, kinds[i]), row->to) != NULL) return true;
     return false;
+}
+
+/* The object of rotary positions in the file. Layers with a base of their own have a part of it. */
+static const struct weft_json_value *rope_of(const struct hub_reading *reading, const char *part)
+{
+    const struct weft_json_value *rope = weft_json_member(reading->root, "rope_scaling");
+    if (weft_json_kind(rope) != WEFT_JSON_OBJECT)
+        rope = weft_json_member(reading->root, "rope_parameters");
+    if (weft_json_kind(rope) != WEFT_JSON_OBJECT) return NULL;
+    const struct weft_json_value *of = weft_json_member(rope, part);
+    return reading->family->local_base != NULL && of != NULL ? of : rope;
 }
 
 /* The object of rotary positions, if a layer of this model computes them: unscaled, or scaled as in
  * Llama 3. Otherwise NULL. */
 static const struct weft_json_value *taken_rope(const struct hub_reading *reading)
 {
-    const struct weft_json_value *rope = weft_json_member(reading->root, "rope_scaling");
+    const struct weft_json_value *rope = rope_of(reading, WEFT_HUB_GLOBAL);
     const struct weft_kind *block = weft_kind_find(NULL, reading->family->block);
     const char *type = "default";
     double number;
-    if (weft_json_kind(rope) != WEFT_JSON_OBJECT)
-        rope = weft_json_member(reading->root, "rope_parameters");
-    if (weft_json_kind(rope) != WEFT_JSON_OBJECT || weft_kind_key(block, "rope_factor") == NULL)
-        return NULL;
+    if (rope == NULL || weft_kind_key(block, "rope_factor") == NULL) return NULL;
     weft_json_string(weft_json_member(rope, "type"), &type);
     weft_json_string(weft_json_member(rope, "rope_type"), &type);
     const bool scaled = strcmp(type, "llama3") == 0;
@@ -339,7 +381,8 @@ static enum weft_status judge_member(struct hub_reading *reading,
     if (row == NULL)
         return weft_json_kind(value) == WEFT_JSON_NULL ? WEFT_OK : note_unknown(reading, value);
     double number;
-    if (row->change == WEFT_HUB_NOTHING || value == taken_rope(reading) ||
+    const bool is_rope = strcmp(name, "rope_scaling") == 0 || strcmp(name, "rope_parameters") == 0;
+    if (row->change == WEFT_HUB_NOTHING || (is_rope && taken_rope(reading) != NULL) ||
         weft_hub_value_is(value, row->usual, reading->head_dim))
         return WEFT_OK;
     if (is_taken(reading->family, row))
@@ -396,12 +439,20 @@ static enum weft_status put_size(struct hub_reading *reading, struct weft_pool *
     return rename_key(reading, pool, layer, key, reading->keys[size]);
 }
 
+/* True if the object of rotary positions has the base, and not the file itself. */
+static bool has_base(const struct hub_reading *reading)
+{
+    return weft_json_member(reading->root, "rope_theta") == NULL &&
+           weft_json_member(taken_rope(reading), "rope_theta") != NULL;
+}
+
 /* Writes the keys that a kind of layer takes as they are. */
 static enum weft_status put_taken(struct hub_reading *reading, struct weft_pool *pool, int layer,
                                   const struct weft_kind *kind, struct weft_json_writer *writer)
 {
     for (const struct weft_hub_key *row = reading->family->keys; row->key != NULL; row++) {
         if (row->to == NULL || weft_kind_key(kind, row->to) == NULL) continue;
+        if (strcmp(row->to, "rope_base") == 0 && (reading->is_local || has_base(reading))) continue;
         const struct weft_json_value *value = weft_json_member(reading->root, row->key);
         double number;
         if (weft_json_number(value, &number)) {
@@ -415,11 +466,26 @@ static enum weft_status put_taken(struct hub_reading *reading, struct weft_pool 
     return WEFT_OK;
 }
 
+/* Layers with a window may have a base of their own, and no scaling. */
+static void put_local_base(const struct hub_reading *reading, struct weft_json_writer *writer)
+{
+    const struct weft_hub_family *family = reading->family;
+    double base = family->missing_base;
+    const struct weft_json_value *given = weft_json_member(reading->root, family->local_base);
+    if (!weft_json_number(given, &base))
+        weft_json_number(weft_json_member(rope_of(reading, WEFT_HUB_LOCAL), "rope_theta"), &base);
+    weft_json_put_number(writer, "rope_base", base);
+}
+
 static enum weft_status put_rope(struct hub_reading *reading, struct weft_pool *pool,
                                  struct weft_json_writer *writer)
 {
     const struct weft_json_value *rope = taken_rope(reading);
     double number;
+    if (reading->is_local && reading->family->local_base != NULL) {
+        put_local_base(reading, writer);
+        return WEFT_OK;
+    }
     for (int i = 0; rope != NULL && i < WEFT_HUB_ROPE_MEMBERS; i++) {
         const struct weft_json_value *value =
             weft_json_member(rope, weft_hub_rope_members[i].member);
@@ -432,24 +498,29 @@ static enum weft_status put_rope(struct hub_reading *reading, struct weft_pool *
     return WEFT_OK;
 }
 
-/* Writes the window that attention has. */
+/* Writes the window of a block that has one. */
 static enum weft_status put_window(struct hub_reading *reading, struct weft_pool *pool,
                                    struct weft_json_writer *writer)
 {
     const struct weft_hub_family *family = reading->family;
-    if (reading->out->window == 0 ||
-        weft_kind_key(weft_kind_find(NULL, family->block), "window") == NULL)
+    if (!reading->is_local || weft_kind_key(weft_kind_find(NULL, family->block), "window") == NULL)
         return WEFT_OK;
-    weft_json_put_integer(writer, "window", reading->out->window);
+    weft_json_put_integer(writer, "window", reading->windows.window);
     return rename_key(reading, pool, 1, "window", family->window);
 }
 
+/* Writes block `index`, or all of them if it is negative. Renamed keys are those of the first. */
 static enum weft_status write_block(struct hub_reading *reading, struct weft_pool *pool,
-                                    struct weft_json_writer *writer)
+                                    int64_t index, struct weft_json_writer *writer)
 {
     const struct weft_hub_family *family = reading->family;
-    begin_layer(writer, family->block_name, family->block);
-    WEFT_TRY(put_size(reading, pool, writer, 1, "repeat", WEFT_HUB_LAYERS));
+    const int32_t n_renames = reading->out->n_renames;
+    char name[64];
+    reading->is_local = weft_hub_layer_is_local(&reading->windows, index < 0 ? 0 : index);
+    snprintf(name, sizeof name, "%.*s%" PRId64, (int)strcspn(family->block_name, "{"),
+             family->block_name, index);
+    begin_layer(writer, index < 0 ? family->block_name : name, family->block);
+    if (index < 0) WEFT_TRY(put_size(reading, pool, writer, 1, "repeat", WEFT_HUB_LAYERS));
     for (int i = 0; i < WEFT_HUB_SIZES; i++)
         if (weft_hub_block_keys[i] != NULL)
             WEFT_TRY(
@@ -459,6 +530,23 @@ static enum weft_status write_block(struct hub_reading *reading, struct weft_poo
     WEFT_TRY(put_rope(reading, pool, writer));
     WEFT_TRY(put_window(reading, pool, writer));
     weft_json_end_object(writer);
+    reading->is_local = false;
+    if (index > 0) reading->out->n_renames = n_renames;
+    return WEFT_OK;
+}
+
+/* One entry, or an entry a block if some have windows and some have none. */
+static enum weft_status write_blocks(struct hub_reading *reading, struct weft_pool *pool,
+                                     struct weft_json_writer *writer)
+{
+    enum { MOST_ENTRIES = 4096 };
+    const int64_t layers = reading->sizes[WEFT_HUB_LAYERS];
+    reading->n_blocks = 1;
+    if (layers > MOST_ENTRIES || !weft_hub_windows_differ(&reading->windows, layers))
+        return write_block(reading, pool, -1, writer);
+    reading->n_blocks = (int32_t)layers;
+    for (int64_t i = 0; i < layers; i++)
+        WEFT_TRY(write_block(reading, pool, i, writer));
     return WEFT_OK;
 }
 
@@ -473,15 +561,19 @@ static enum weft_status write_layers(struct hub_reading *reading, struct weft_po
     WEFT_TRY(put_size(reading, pool, writer, 0, "vocab", WEFT_HUB_VOCAB));
     WEFT_TRY(put_size(reading, pool, writer, 0, "positions", WEFT_HUB_POSITIONS));
     WEFT_TRY(put_size(reading, pool, writer, 0, "hidden", WEFT_HUB_HIDDEN));
+    if (family->scales_embedding)
+        weft_json_put_number(writer, "scale", sqrt((double)reading->sizes[WEFT_HUB_HIDDEN]));
     weft_json_end_object(writer);
-    WEFT_TRY(write_block(reading, pool, writer));
+    WEFT_TRY(write_blocks(reading, pool, writer));
+    const int norm = 1 + reading->n_blocks, head = norm + 1;
     begin_layer(writer, family->norm_name, family->norm);
-    WEFT_TRY(put_size(reading, pool, writer, 2, "hidden", WEFT_HUB_HIDDEN));
-    WEFT_TRY(put_taken(reading, pool, 2, weft_kind_find(NULL, family->norm), writer));
+    WEFT_TRY(put_size(reading, pool, writer, norm, "hidden", WEFT_HUB_HIDDEN));
+    WEFT_TRY(put_taken(reading, pool, norm, weft_kind_find(NULL, family->norm), writer));
     weft_json_end_object(writer);
     begin_layer(writer, "head", "lm_head");
-    WEFT_TRY(put_size(reading, pool, writer, 3, "vocab", WEFT_HUB_VOCAB));
-    WEFT_TRY(put_size(reading, pool, writer, 3, "hidden", WEFT_HUB_HIDDEN));
+    WEFT_TRY(put_size(reading, pool, writer, head, "vocab", WEFT_HUB_VOCAB));
+    WEFT_TRY(put_size(reading, pool, writer, head, "hidden", WEFT_HUB_HIDDEN));
+    WEFT_TRY(put_taken(reading, pool, head, weft_kind_find(NULL, "lm_head"), writer));
     weft_json_put_bool(writer, "bias", false);
     if (reading->ties) weft_json_put_string(writer, "tie", family->embed_name);
     weft_json_end_object(writer);
@@ -583,34 +675,6 @@ static enum weft_hub_place place_of(const struct weft_model *model, int32_t laye
     return from_end == 0 ? WEFT_HUB_IN_HEAD : from_end == 1 ? WEFT_HUB_IN_NORM : WEFT_HUB_IN_BLOCK;
 }
 
-/* Appends the module of a tensor: a block's up to its number, otherwise without ".weight". */
-static void add_module(const struct weft_hub_family *family, const struct weft_hub_row *row,
-                       int32_t block, struct weft_text *out)
-{
-    const char *name = row->hub, *number = strstr(name, "{i}");
-    weft_text_add(out, row->place == WEFT_HUB_IN_HEAD ? "" : family->prefix);
-    if (number != NULL)
-        weft_text_addf(out, "%.*s%d", (int)(number - name), name, block);
-    else
-        weft_text_append(out, name, (size_t)(strrchr(name, '.') - name));
-}
-
-/* Lists the modules of a layer, each once. */
-static void list_modules(const struct weft_hub_family *family, enum weft_hub_place place,
-                         int32_t block, struct weft_text *out)
-{
-    for (const struct weft_hub_row *row = family->rows; row->hub != NULL; row++) {
-        struct weft_text module;
-        if (row->place != place || row->own == NULL) continue;
-        weft_text_init(&module);
-        add_module(family, row, block, &module);
-        if (out->length == 0 || strstr(weft_text_chars(out), weft_text_chars(&module)) == NULL)
-            weft_text_addf(out, "%s%s", out->length > 0 ? "," : "", weft_text_chars(&module));
-        if (!weft_text_ok(&module)) out->failed = true;
-        weft_text_finish(&module);
-    }
-}
-
 enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
                                              struct weft_model *model, struct weft_error *err)
 {
@@ -623,7 +687,7 @@ enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
     for (int32_t l = 0; l < model->n_layers; l++) {
         struct weft_text text;
         weft_text_init(&text);
-        list_modules(family, place_of(model, l), l - 1, &text);
+        weft_hub_list_modules(family, place_of(model, l), l - 1, &text);
         modules[l] =
             weft_text_ok(&text) ? weft_pool_string(&model->pool, weft_text_chars(&text)) : NULL;
         weft_text_finish(&text);

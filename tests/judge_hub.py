@@ -32,6 +32,12 @@ MODELS = {
     "qwen 2.5": ("Qwen2", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "tie_word_embeddings": True}),
     "olmo 2": ("Olmo2", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 500000.0}}),
     "phi 3": ("Phi3", {**SIZES, "rope_parameters": DEFAULT, "sliding_window": 64, "pad_token_id": None}),
+    "gemma": ("Gemma", {**SIZES, "head_dim": 32, "num_key_value_heads": 1, "rope_parameters": DEFAULT}),
+    "gemma 2": ("Gemma2", {**SIZES, "head_dim": 32, "num_hidden_layers": 4, "rope_parameters": DEFAULT, "sliding_window": 8,
+                           "query_pre_attn_scalar": 24, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
+    "gemma 3": ("Gemma3", {**SIZES, "head_dim": 32, "num_hidden_layers": 4, "sliding_window": 8, "query_pre_attn_scalar": 24,
+                           "sliding_window_pattern": 2}),
+    "mistral, windows": ("Mistral", {**SIZES, "rope_parameters": DEFAULT, "sliding_window": 8}),
     "qwen 3": ("Qwen3", {**SIZES, "rope_parameters": {**DEFAULT, "rope_theta": 1e6}, "head_dim": 24}),
 }
 LARGE = {"gpt2 124M": ("GPT2", {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0})}
@@ -162,8 +168,9 @@ class Judge:
         """Makes a model, imports it, and returns it with the distance of logits."""
         import torch
         import transformers
-        torch.manual_seed(1)
-        config = getattr(transformers, f"{kind}Config")(**keys)
+        torch.manual_seed(int(os.environ.get("WEFT_TEST_SEED", 1)))
+        config = getattr(transformers, f"{kind}{'Text' if kind == 'Gemma3' else ''}Config")(**keys)
+        config._attn_implementation = "eager"  # others have no cap of scores
         model = getattr(transformers, f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}")(config).float().eval()
         model.save_pretrained(self.at("hub"))
         self.run("import", "hub", "-o", "hub-run", "-q")
@@ -184,13 +191,15 @@ class Judge:
         our_losses, trained = self.train("hub", STEPS, "trained", ADAMW["lr"])
         their_losses = losses_of(model)
         self.run("export", "trained", "--to", "hf", "-o", "out")
-        again = transformers.AutoModelForCausalLM.from_pretrained(self.at("out"), dtype=torch.float32).eval()
+        again = transformers.AutoModelForCausalLM.from_pretrained(self.at("out"), dtype=torch.float32,
+                                                                  attn_implementation="eager").eval()
         state, other = again.state_dict(), model.state_dict()
         assert list(state) == list(other), f"{name}: other names"
         # Made without a source, config.json describes the same model.
         os.rename(self.at("hub-run/hub"), self.at("gone"))
         self.run("export", "hub-run", "--to", "hf", "-o", "made")
-        made = transformers.AutoModelForCausalLM.from_pretrained(self.at("made"), dtype=torch.float32).eval()
+        made = transformers.AutoModelForCausalLM.from_pretrained(self.at("made"), dtype=torch.float32,
+                                                                  attn_implementation="eager").eval()
         assert abs(loss_on(made, samples) - theirs) < 1e-9, f"{name}: config.json made from the model is another's"
         assert len(our_losses) == STEPS, our_losses
         return (logits, abs(ours - theirs) / theirs,

@@ -3,8 +3,9 @@
  * for each head and sample. Query heads share kv_heads of keys and values in equal groups. It saves
  * probabilities [samples, heads, seq_len, seq_len], or on a GPU's tensor cores a number a row and
  * head. With `save` it is the log of each row's sum in f32 (Dao et al. 2022, section 3.2), and
- * backward computes probabilities again. With `window` a row attends to so many rows at most; no
- * kernel has that yet, so longer sequences are refused. */
+ * backward computes probabilities again. Without `causal` a row attends to all rows of its sample.
+ * With `window` a row attends to itself and earlier rows, so many at most. `cap` bounds scores, and
+ * `scalar` takes the place of head_dim below the root. Windows and caps need `save`. */
 #include "layers/recipe/op.h"
 #include "layers/shared/block.h"
 #include "layers/shared/place.h"
@@ -30,20 +31,29 @@ static enum weft_status check_widths(const struct weft_walk *walk,
     return WEFT_OK;
 }
 
+static enum weft_status check_scores(const struct weft_walk *walk,
+                                     const struct weft_walk_step *step, struct weft_error *err)
+{
+    const struct weft_step_numbers *numbers = &step->numbers;
+    if (!(numbers->cap >= 0) || !(numbers->scalar >= 0))
+        return weft_step_refuse(walk, step, err,
+                                "\"cap\" is %g and \"scalar\" %g; they must be at least 0",
+                                numbers->cap, numbers->scalar);
+    if (step->sizes.causal == 0 && step->from->window != NULL)
+        return weft_step_refuse(walk, step, err, "a \"window\" needs \"causal\": 1");
+    if (step->from->save != WEFT_WORD_LOG_SUMS &&
+        (step->from->window != NULL || step->from->cap != NULL))
+        return weft_step_refuse(walk, step, err,
+                                "a \"window\" or a \"cap\" needs \"save\": \"log_sums\"");
+    return WEFT_OK;
+}
+
 static enum weft_status shape_attend(struct weft_walk *walk, struct weft_walk_step *step,
                                      struct weft_error *err)
 {
     WEFT_TRY(weft_step_check_rows(walk, step, err));
     WEFT_TRY(check_widths(walk, step, err));
-    if (step->sizes.causal == 0)
-        return weft_step_refuse(walk, step, err,
-                                "no kernel has attention to later rows; set \"causal\" to 1");
-    if (step->sizes.window > 0 && walk->batch.seq_len > step->sizes.window)
-        return weft_layer_refuse(
-            err, walk->layer,
-            "sliding windows cannot be trained yet: \"%s\" is %lld, and a "
-            "sequence has %lld tokens. Set train.seq_len to at most the window",
-            step->from->window, (long long)step->sizes.window, (long long)walk->batch.seq_len);
+    WEFT_TRY(check_scores(walk, step, err));
     const int64_t rows = weft_times(&walk->fits, step->sizes.heads, step->rows);
     if (step->from->save == WEFT_WORD_LOG_SUMS)
         WEFT_TRY(weft_step_add_statistic(walk, step, "log_sums", step->rows, step->sizes.heads,
@@ -63,19 +73,25 @@ static unsigned attend_reads(const struct weft_walk *walk, const struct weft_wal
     return WEFT_STEP_IN0 | WEFT_STEP_IN1 | WEFT_STEP_IN2 | WEFT_STEP_STATS | WEFT_STEP_OUT0;
 }
 
-/* Scores and values, each 2 rows seq_len width, halved by causality. */
+/* Scores and values, each 2 rows seq_len width, halved by causality, or less by a window. */
 static double attend_flops(const struct weft_walk *walk, const struct weft_walk_step *step)
 {
+    const double s = (double)walk->batch.seq_len, window = (double)step->sizes.window;
+    if (window > 0 && window < s)
+        return 4 * (double)step->rows * (window - window * window / (2 * s)) *
+               (double)weft_span_width(&step->in[0]);
     return (step->sizes.causal != 0 ? 2 : 4) * (double)step->rows * (double)walk->batch.seq_len *
            (double)weft_span_width(&step->in[0]);
 }
 
-/* A CPU computes probabilities again in stripes: of those and of their gradients. */
-static void add_stripes(struct weft_walk *walk, int64_t row_bytes, struct weft_step_scratch *out)
+/* A CPU computes probabilities again in stripes: of those and of their gradients. A cap's slope
+ * needs the capped scores too. */
+static void add_stripes(struct weft_walk *walk, const struct weft_walk_step *step,
+                        int64_t row_bytes, struct weft_step_scratch *out)
 {
     const int64_t s = walk->batch.seq_len, rows = s > 0 ? weft_stripe_rows(s) : 0;
     out->forward_scores = weft_times(&walk->fits, rows < s ? rows : s, row_bytes);
-    out->scores = weft_times(&walk->fits, 2, out->forward_scores);
+    out->scores = weft_times(&walk->fits, step->numbers.cap > 0 ? 3 : 2, out->forward_scores);
 }
 
 /* Tensor cores need a number a row and head. Otherwise a GPU has whole score matrices, their
@@ -118,7 +134,7 @@ static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *
         out->scores = weft_times(fits, s, row_bytes);
     } else {
         sums = walk->batch.on_gpu ? 0 : 2;
-        if (!walk->batch.on_gpu) add_stripes(walk, row_bytes, out);
+        if (!walk->batch.on_gpu) add_stripes(walk, step, row_bytes, out);
     }
     if (walk->batch.compute != WEFT_F32)
         out->sums = weft_times(fits, weft_times(fits, s, step->sizes.head_dim),
@@ -131,6 +147,7 @@ const struct weft_op weft_op_attend = {
     .n_in = 3,
     .required = WEFT_SIZE(heads) | WEFT_SIZE(kv_heads) | WEFT_SIZE(head_dim),
     .optional = WEFT_SIZE(causal) | WEFT_SIZE(window),
+    .numbers = WEFT_NUMBER(scalar) | WEFT_NUMBER(cap),
     .saves = 1u << WEFT_WORD_LOG_SUMS,
     .counts = true,
     .mixes_rows = true,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks up tokens. Tensors: tokens [vocab, columns]; positions [positions, columns], added if there
- * are any. Backward reads the tokens, unless the layer is frozen. */
+/* Looks up tokens. Tensors: tokens [vocab, columns], whose rows `scale` multiplies; positions
+ * [positions, columns], added if there are any. Backward reads the tokens, unless the layer is
+ * frozen. */
 #include "layers/recipe/op.h"
 
 static enum weft_status shape_embed(struct weft_walk *walk, struct weft_walk_step *step,
@@ -12,6 +13,9 @@ static enum weft_status shape_embed(struct weft_walk *walk, struct weft_walk_ste
                                  "train.seq_len %lld is beyond its %lld positions; shorten seq_len "
                                  "or give it more positions",
                                  (long long)walk->batch.seq_len, (long long)positions);
+    if (!(step->numbers.scale >= 0))
+        return weft_step_refuse(walk, step, err, "\"scale\" is %g; it must be above 0, or 0 for 1",
+                                step->numbers.scale);
     WEFT_TRY(weft_step_add_tensor(walk, step, step->sizes.vocab, columns, WEFT_INIT_NORMAL,
                                   WEFT_INIT_STD, err));
     walk->most_rows = positions;
@@ -57,6 +61,7 @@ const struct weft_op weft_op_embed = {
     .n_in = 1,
     .required = WEFT_SIZE(columns) | WEFT_SIZE(vocab),
     .optional = WEFT_SIZE(positions),
+    .numbers = WEFT_NUMBER(scale),
     .tensors = {"tokens", "positions"},
     .reads_tokens = true,
     .counts = true,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* y = silu(gate) up, of the inputs gate and up. Backward works in place: the gradient of y may lie
- * in that of up. */
+/* y = silu(gate) up, of the inputs gate and up; or with gelu. Backward works in place: the gradient
+ * of y may lie in that of up. */
 #include "layers/recipe/op.h"
 
 static enum weft_status shape_gate(struct weft_walk *walk, struct weft_walk_step *step,
@@ -30,7 +30,7 @@ static double gate_flops(const struct weft_walk *walk, const struct weft_walk_st
 const struct weft_op weft_op_gate = {
     .name = "gate",
     .n_in = 2,
-    .kinds = 1u << WEFT_WORD_SILU,
+    .kinds = 1u << WEFT_WORD_SILU | 1u << WEFT_WORD_GELU,
     .holds = 1,
     .shape = shape_gate,
     .reads = gate_reads,

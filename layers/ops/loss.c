@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cross-entropy with the call's targets. Logits, the result of a product, become in place the
- * gradient of the loss: the probabilities, minus 1 at the target. Backward of the product applies
- * the scale of the loss.
+/* Cross-entropy with the call's targets, of logits that `cap` may bound. Logits, the result of a
+ * product, become in place the gradient of the loss: the probabilities, minus 1 at the target.
+ * Backward of the product applies the scale of the loss.
  *
  * Rows of logits begin at multiples of WEFT_LAYOUT_ROW_BYTES from the first row: a GPU's fast
  * products need aligned rows, and an odd vocabulary would take nearly twice the time. */
@@ -20,6 +20,9 @@ static enum weft_status shape_loss(struct weft_walk *walk, struct weft_walk_step
         return weft_step_refuse(walk, step, err,
                                 "its input must be the whole result of a product that adds no "
                                 "value; the product takes the scale of the loss");
+    if (!(step->numbers.cap >= 0))
+        return weft_step_refuse(walk, step, err, "\"cap\" is %g; it must be above 0, or 0 for none",
+                                step->numbers.cap);
     const int64_t unit = WEFT_LAYOUT_ROW_BYTES / weft_dtype_bytes(walk->batch.compute);
     logits->gap = (unit - logits->columns % unit) % unit;
     WEFT_TRY(weft_step_add_output(walk, step, logits->rows, logits->columns, err));
@@ -49,6 +52,7 @@ static void loss_scratch(struct weft_walk *walk, const struct weft_walk_step *st
 const struct weft_op weft_op_loss = {
     .name = "loss",
     .n_in = 1,
+    .numbers = WEFT_NUMBER(cap),
     .in_place = true,
     .is_loss = true,
     .holds = WEFT_WALK_NONE,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalises rows. Kind layer: tensors weight and bias, statistics mean and rstd. Kind rms: weight
- * and rstd, with `epsilon`; and `parts` of a row alone, which share the weight. */
+ * and rstd, with `epsilon`; and `parts` of a row alone, which share the weight. With `shift` it
+ * multiplies by shift + weight, and weights begin as 1 - shift, which is 0 or 1. */
 #include "layers/recipe/op.h"
 
 static bool has_mean(const struct weft_walk_step *step)
@@ -17,16 +18,22 @@ static enum weft_status shape_norm(struct weft_walk *walk, struct weft_walk_step
                                    struct weft_error *err)
 {
     const int64_t columns = weft_span_width(&step->in[0]), parts = parts_of(step);
-    if (has_mean(step) ? step->from->parts != NULL || step->from->epsilon != NULL
-                       : step->from->epsilon == NULL || !(step->numbers.epsilon >= 0))
+    if (has_mean(step)
+            ? step->from->parts != NULL || step->from->epsilon != NULL || step->from->shift != NULL
+            : step->from->epsilon == NULL || !(step->numbers.epsilon >= 0))
         return weft_step_refuse(walk, step, err,
-                                "kind layer has no parts and no epsilon, and kind rms an epsilon, "
-                                "at least 0");
+                                "kind layer has no parts, epsilon or shift, and kind rms an "
+                                "epsilon, at least 0");
+    if (step->numbers.shift != 0 && step->numbers.shift != 1)
+        return weft_step_refuse(walk, step, err, "\"shift\" is %g; it must be 0 or 1",
+                                step->numbers.shift);
     if (has_mean(step)) WEFT_TRY(weft_step_check_whole(walk, step, err));
     if (columns % parts != 0)
         return weft_step_refuse(walk, step, err, "%lld parts do not divide %lld columns",
                                 (long long)parts, (long long)columns);
-    WEFT_TRY(weft_step_add_tensor(walk, step, columns / parts, 0, WEFT_INIT_ONE, 0, err));
+    WEFT_TRY(weft_step_add_tensor(walk, step, columns / parts, 0,
+                                  step->numbers.shift != 0 ? WEFT_INIT_ZERO : WEFT_INIT_ONE, 0,
+                                  err));
     if (has_mean(step)) {
         WEFT_TRY(weft_step_add_tensor(walk, step, columns, 0, WEFT_INIT_ZERO, 0, err));
         WEFT_TRY(weft_step_add_statistic(walk, step, "mean", step->rows, 1, WEFT_VALUE_F32, err));
@@ -61,7 +68,7 @@ const struct weft_op weft_op_norm = {
     .name = "norm",
     .n_in = 1,
     .optional = WEFT_SIZE(parts),
-    .numbers = WEFT_NUMBER(epsilon),
+    .numbers = WEFT_NUMBER(epsilon) | WEFT_NUMBER(shift),
     .kinds = 1u << WEFT_WORD_LAYER | 1u << WEFT_WORD_RMS,
     .tensors = {"weight", "bias"},
     .adds = WEFT_STEP_IN0,

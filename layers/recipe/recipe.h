@@ -41,7 +41,11 @@
     X(base, "base of rope's wavelengths")                                                          \
     X(factor, "of rope's scaling; 0: none")                                                        \
     X(low, "rope's scaling divides waves longer than original / low")                              \
-    X(high, "rope's scaling keeps waves shorter than original / high")
+    X(high, "rope's scaling keeps waves shorter than original / high")                             \
+    X(shift, "joins the weight of an rms norm")                                                    \
+    X(scale, "multiplies rows of a token table; 0: none")                                          \
+    X(scalar, "attention divides scores by its root; 0: by that of head_dim")                      \
+    X(cap, "scores or logits x become cap tanh(x / cap); 0: none")
 
 /* X(enumerator, name): attributes that are words. */
 #define WEFT_WORDS(X)                                                                              \
@@ -139,8 +143,10 @@ enum weft_status weft_recipe_parts(const struct weft_layer *layer, int32_t index
                                    struct weft_tensor_part out[WEFT_PARTS], int32_t *n_parts,
                                    struct weft_error *err);
 void weft_recipe_add_sizes(const struct weft_layer *layer, struct weft_text *out);
+const char *weft_recipe_gpu_lacks(const struct weft_layer *layer, int64_t seq_len);
 #define WEFT_RECIPE(table)                                                                         \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
-    .parts = weft_recipe_parts, .add_sizes = weft_recipe_add_sizes
+    .parts = weft_recipe_parts, .add_sizes = weft_recipe_add_sizes,                                \
+    .gpu_lacks = weft_recipe_gpu_lacks
 
 #endif

@@ -308,6 +308,8 @@ static enum weft_status read_sizes(struct weft_walk *walk, struct weft_walk_step
         WEFT_TRY(weft_walk_number(walk, step->index, sizes[i].text, strlen(sizes[i].text),
                                   sizes[i].out, err));
     }
+    if (step->from->then != WEFT_WORD_NONE && !step->op->has_weight)
+        return weft_step_refuse(walk, step, err, "it has no \"then\"");
     const unsigned kinds = step->op->kinds, kind = 1u << step->from->kind;
     if (kinds == 0 ? step->from->kind != WEFT_WORD_NONE : (kinds & kind) == 0)
         return refuse_kind(walk, step, err);

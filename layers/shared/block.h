@@ -21,7 +21,9 @@ enum {
     WEFT_BLOCK_ROPE_FACTOR,
     WEFT_BLOCK_ROPE_LOW,
     WEFT_BLOCK_ROPE_HIGH,
-    WEFT_BLOCK_ROPE_ORIGINAL
+    WEFT_BLOCK_ROPE_ORIGINAL,
+    WEFT_BLOCK_QUERY_SCALAR, /* a number; 0: head_dim */
+    WEFT_BLOCK_ATTENTION_CAP /* a number; 0: none */
 };
 
 static inline int64_t weft_block_key(const struct weft_layer *layer, int key)

@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "library/hub/config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/json/json.h"
 #include "spec/config.h"
+#include "spec/hub/windows.h"
 
 /* A model's layers, as they stand in a config of Weft. */
 struct hub_writing {
     const struct weft_hub_family *family;
     const struct weft_json_value *embedding, *block, *norm, *head;
+    const struct weft_json_value *local; /* the first block with a window; NULL: none */
+    const struct weft_json_value *first; /* the first block */
+    int64_t first_local;
     int64_t n_blocks, positions;
     struct weft_json_writer *writer;
 };
 
-/* The value of a key of the block or the norm; NULL if neither has it. */
+/* The value of a key of the block, the norm or the head; NULL if none has it. */
 static const struct weft_json_value *find_value(const struct hub_writing *w, const char *key)
 {
     const struct weft_json_value *value = weft_json_member(w->block, key);
-    return value != NULL ? value : weft_json_member(w->norm, key);
+    /* Left out, it is the size of a head. */
+    if (value == NULL && strcmp(key, "query_scalar") == 0) key = "head_dim";
+    if (value == NULL) value = weft_json_member(w->block, key);
+    if (value == NULL) value = weft_json_member(w->norm, key);
+    return value != NULL ? value : weft_json_member(w->head, key);
 }
 
 static void put_sizes(const struct hub_writing *w)
@@ -55,13 +64,27 @@ static enum weft_status put_usual(const struct hub_writing *w, const struct weft
     return WEFT_OK;
 }
 
+/* Writes a value of the model. transformers refuses a whole number for a bound of logits. */
+static void put_value(const struct hub_writing *w, const char *key,
+                      const struct weft_json_value *value)
+{
+    double number;
+    weft_json_key(w->writer, key);
+    weft_json_add_value(w->writer, value);
+    if (strstr(key, "softcapping") != NULL && weft_json_number(value, &number) &&
+        number == floor(number) && number < 1e9)
+        weft_text_add(w->writer->text, ".0");
+}
+
 static enum weft_status put_keys(const struct hub_writing *w, struct weft_error *err)
 {
     for (const struct weft_hub_key *row = w->family->keys; row->key != NULL; row++) {
         const struct weft_json_value *value = row->to != NULL ? find_value(w, row->to) : NULL;
         if (value != NULL) {
+            put_value(w, row->key, value);
+        } else if (row->to != NULL && row->missing != NULL) {
             weft_json_key(w->writer, row->key);
-            weft_json_add_value(w->writer, value);
+            weft_json_add_null(w->writer);
         } else if (row->to == NULL && row->change != WEFT_HUB_NOTHING) {
             WEFT_TRY(put_usual(w, row, err));
         }
@@ -84,13 +107,35 @@ static void put_rope(const struct hub_writing *w)
     weft_json_end_object(w->writer);
 }
 
-/* With a flag the window begins at some layer: here at the first. */
+static int64_t window_of(const struct weft_json_value *block)
+{
+    int64_t window = 0;
+    weft_json_integer(weft_json_member(block, "window"), &window);
+    return window;
+}
+
+/* The type of each layer, where a family has a pattern. */
+static void put_types(const struct hub_writing *w)
+{
+    const struct weft_json_value *block = w->first;
+    weft_json_key(w->writer, WEFT_HUB_LAYER_TYPES);
+    weft_json_begin_array(w->writer);
+    for (int64_t i = 0; i < w->n_blocks; i++, block = weft_json_next(block))
+        weft_json_add_string(w->writer, window_of(block) > 0 ? WEFT_HUB_LOCAL : WEFT_HUB_GLOBAL);
+    weft_json_end_array(w->writer);
+}
+
+/* With a flag the window begins at some layer. */
 static void put_window(const struct hub_writing *w)
 {
     const struct weft_hub_family *family = w->family;
-    int64_t window = 0;
+    const int64_t window = window_of(w->local);
     if (family->window == NULL) return;
-    weft_json_integer(weft_json_member(w->block, "window"), &window);
+    if (family->pattern > 0) put_types(w);
+    if (family->local_base != NULL && w->local != NULL) {
+        weft_json_key(w->writer, family->local_base);
+        weft_json_add_value(w->writer, weft_json_member(w->local, "rope_base"));
+    }
     weft_json_key(w->writer, family->window);
     if (window > 0)
         weft_json_add_integer(w->writer, window);
@@ -98,7 +143,7 @@ static void put_window(const struct hub_writing *w)
         weft_json_add_null(w->writer);
     if (family->window_flag == NULL) return;
     weft_json_put_bool(w->writer, family->window_flag, window > 0);
-    if (window > 0) weft_json_put_integer(w->writer, "max_window_layers", 0);
+    if (window > 0) weft_json_put_integer(w->writer, "max_window_layers", w->first_local);
 }
 
 static enum weft_status write_config(const struct hub_writing *w, const char *dtype,
@@ -129,6 +174,19 @@ static enum weft_status write_config(const struct hub_writing *w, const char *dt
     return WEFT_OK;
 }
 
+/* Keys are those of the first block without a window, if there is one. */
+static void take_block(struct hub_writing *w, int64_t index, const struct weft_json_value *block)
+{
+    if (window_of(block) == 0) {
+        if (window_of(w->block) > 0) w->block = block;
+        return;
+    }
+    if (w->local == NULL) {
+        w->local = block;
+        w->first_local = index;
+    }
+}
+
 enum weft_status weft_hub_config_write(const struct weft_model *model,
                                        const struct weft_hub_family *family, int64_t positions,
                                        const char *dtype, struct weft_text *out,
@@ -154,7 +212,8 @@ enum weft_status weft_hub_config_write(const struct weft_model *model,
     for (const struct weft_json_value *layer = weft_json_first(weft_json_root(document)); layer;
          layer = weft_json_next(layer), i++) {
         if (i == 0) w.embedding = layer;
-        if (i == 1) w.block = layer;
+        if (i == 1) w.first = w.block = layer;
+        if (i > 0 && i < model->n_layers - 2) take_block(&w, i - 1, layer);
         if (i == model->n_layers - 2) w.norm = layer;
         if (i == model->n_layers - 1) w.head = layer;
     }

@@ -43,6 +43,22 @@ WEFT_ALWAYS_INLINE float exponential(float x)
     return x == x ? result : x;
 }
 
+/* Cephes' tanhf without branches: a polynomial near 0, and 1 - 2 / (e^2x + 1) elsewhere. Accepts
+ * any x. */
+WEFT_ALWAYS_INLINE float tanh_of(float x)
+{
+    const float square = x * x, size = x < 0.0f ? -x : x;
+    float p = fmaf(-5.70498872745e-3f, square, 2.06390887954e-2f);
+    p = fmaf(p, square, -5.37397155531e-2f);
+    p = fmaf(p, square, 1.33314422036e-1f);
+    p = fmaf(p, square, -3.33332819422e-1f);
+    const float near = fmaf(p * square, x, x), clamped = size > 10.0f ? 10.0f : size;
+    const float far = 1.0f - 2.0f / (exponential_within(2.0f * clamped) + 1.0f);
+    float result = x < 0.0f ? -far : far;
+    result = size < 0.625f ? near : result;
+    return x == x ? result : x;
+}
+
 /* 2^x for x from -126 to 127; other results are undefined. The polynomial of degree 6 is 1 at 0.
  * For x minus its nearest integer it has the smallest maximal relative error, 2.6e-9. */
 WEFT_ALWAYS_INLINE float power_of_two_within(float x)

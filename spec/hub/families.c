@@ -186,6 +186,46 @@ static const struct weft_hub_key common_keys[] = {
         "rope_parameters", WEFT_HUB_NUMBERS, "null", NULL, NULL                                    \
     }
 
+#define GEMMA_KEYS                                                                                 \
+    {"attention_dropout", WEFT_HUB_DROPOUT, "0|null", NULL, NULL},                                 \
+        {"rope_scaling", WEFT_HUB_NUMBERS, "null", NULL, NULL},                                    \
+        {"rope_parameters", WEFT_HUB_NUMBERS, "null", NULL, NULL},                                 \
+        {"head_dim", WEFT_HUB_COMPUTATION, WEFT_HUB_HEAD_DIM, "256", "head_dim"},                  \
+        {"rms_norm_eps", WEFT_HUB_NUMBERS, "null", "1e-6", "eps"},                                 \
+        NOTHING("cache_implementation"),                                                           \
+    {                                                                                              \
+        "hidden_act", WEFT_HUB_COMPUTATION, "\"gelu_pytorch_tanh\"|\"gelu\"|null", NULL, NULL      \
+    }
+#define GEMMA_SCALAR                                                                               \
+    {"hidden_activation", WEFT_HUB_COMPUTATION, "\"gelu_pytorch_tanh\"", NULL, NULL},              \
+    {                                                                                              \
+        "query_pre_attn_scalar", WEFT_HUB_COMPUTATION, "null", "256", "query_scalar"               \
+    }
+#define SOFTCAP(key, missing, to)                                                                  \
+    {                                                                                              \
+        key, WEFT_HUB_COMPUTATION, "null", missing, to                                             \
+    }
+
+/* "gelu" of old files means the tanh form too. */
+static const struct weft_hub_key gemma_keys[] = {
+    GEMMA_KEYS,
+    {"rope_theta", WEFT_HUB_NUMBERS, "null", NULL, "rope_base"},
+    {"hidden_activation", WEFT_HUB_COMPUTATION, "\"gelu_pytorch_tanh\"|null", NULL, NULL},
+    END};
+static const struct weft_hub_key gemma2_keys[] = {
+    GEMMA_KEYS,
+    GEMMA_SCALAR,
+    {"rope_theta", WEFT_HUB_NUMBERS, "null", NULL, "rope_base"},
+    SOFTCAP("attn_logit_softcapping", "50", "attention_cap"),
+    SOFTCAP("final_logit_softcapping", "30", "logit_cap"),
+    END};
+static const struct weft_hub_key gemma3_keys[] = {
+    GEMMA_KEYS,
+    GEMMA_SCALAR,
+    {"rope_theta", WEFT_HUB_NUMBERS, "null", "1e6", "rope_base"},
+    SOFTCAP("attn_logit_softcapping", NULL, "attention_cap"),
+    SOFTCAP("final_logit_softcapping", NULL, "logit_cap"),
+    END};
 static const struct weft_hub_key gpt2_keys[] = {
     {"activation_function", WEFT_HUB_COMPUTATION, "\"gelu_new\"|\"gelu_pytorch_tanh\"", NULL, NULL},
     {"attn_pdrop", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
@@ -248,7 +288,48 @@ static const struct weft_hub_key qwen2_keys[] = {
     [WEFT_HUB_LAYERS] = {"num_hidden_layers", NULL, 32, 0},                                        \
     [WEFT_HUB_VOCAB] = {"vocab_size", NULL, vocab, 0}
 
+#define GEMMA_NAMES                                                                                \
+    .norm = "gemma_norm", .embed_name = "embed", .block_name = "layers.{i}", .norm_name = "norm",  \
+    .ties = true, .scales_embedding = true, .prefix = "model."
+#define GEMMA_SIZES(hidden, heads, kv_heads, ffn, layers, vocab)                                   \
+    .sizes = {[WEFT_HUB_HIDDEN] = {"hidden_size", NULL, hidden, 0},                                \
+              [WEFT_HUB_HEADS] = {"num_attention_heads", NULL, heads, 0},                          \
+              [WEFT_HUB_KV_HEADS] = {"num_key_value_heads", NULL, kv_heads, WEFT_HUB_AS_HEADS},    \
+              [WEFT_HUB_FFN] = {"intermediate_size", NULL, ffn, 0},                                \
+              [WEFT_HUB_LAYERS] = {"num_hidden_layers", NULL, layers, 0},                          \
+              [WEFT_HUB_VOCAB] = {"vocab_size", NULL, vocab, 0}}
+
 static const struct weft_hub_family hub_families[] = {
+    {.type = "gemma",
+     .architecture = "GemmaForCausalLM",
+     .block = "gemma_block",
+     GEMMA_NAMES,
+     GEMMA_SIZES(3072, 16, 16, 24576, 28, 256000),
+     .keys = gemma_keys,
+     .rows = weft_hub_llama_rows},
+    {.type = "gemma2",
+     .architecture = "Gemma2ForCausalLM",
+     .block = "gemma2_block",
+     GEMMA_NAMES,
+     GEMMA_SIZES(2304, 8, 4, 9216, 26, 256000),
+     .window = "sliding_window",
+     .missing_window = 4096,
+     .pattern = 2,
+     .keys = gemma2_keys,
+     .rows = weft_hub_gemma_rows},
+    {.type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .block = "gemma3_block",
+     GEMMA_NAMES,
+     GEMMA_SIZES(2304, 8, 4, 9216, 26, 262208),
+     .window = "sliding_window",
+     .missing_window = 4096,
+     .pattern = 6,
+     .pattern_key = "sliding_window_pattern",
+     .local_base = "rope_local_base_freq",
+     .missing_base = 10000,
+     .keys = gemma3_keys,
+     .rows = weft_hub_gemma_rows},
     {.type = "gpt2",
      .architecture = "GPT2LMHeadModel",
      .block = "transformer_block",

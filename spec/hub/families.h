@@ -9,8 +9,10 @@
 
 /* The types of models, for messages and help: all, and those whose tensors are read and written. A
  * test compares the table of families. */
-#define WEFT_HUB_TYPES         "gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"
-#define WEFT_HUB_TRAINED_TYPES "gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"
+#define WEFT_HUB_TYPES                                                                             \
+    "gemma, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"
+#define WEFT_HUB_TRAINED_TYPES                                                                     \
+    "gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"
 
 /* A size of the model. The default may be one of two rules. */
 enum weft_hub_size {
@@ -70,11 +72,16 @@ struct weft_hub_family {
     const char *block, *norm; /* layer kinds */
     const char *embed_name, *block_name, *norm_name;
     struct weft_hub_size_key sizes[WEFT_HUB_SIZES];
-    bool ties;                       /* if tie_word_embeddings is left out */
-    const char *block_flag;          /* a key of the block that is true; NULL: none */
-    const char *window;              /* key of the attention's window; NULL: none */
-    const char *window_flag;         /* key without which the window is not used; NULL: none */
-    int64_t missing_window;          /* 0: none */
+    bool ties;               /* if tie_word_embeddings is left out */
+    const char *block_flag;  /* a key of the block that is true; NULL: none */
+    const char *window;      /* key of the attention's window; NULL: none */
+    const char *window_flag; /* key without which the window is not used; NULL: none */
+    int64_t missing_window;  /* 0: none */
+    int64_t pattern;         /* each so many layers, the last has no window; 0: all have one */
+    const char *pattern_key; /* that takes another pattern; NULL: none */
+    const char *local_base;  /* key of the rotary base of layers with a window; NULL: none */
+    double missing_base;
+    bool scales_embedding;           /* token rows are multiplied by the root of hidden */
     const struct weft_hub_key *keys; /* up to one without a key */
     const char *prefix;              /* of tensors' names, except the head's */
     const struct weft_hub_row *rows; /* tensors; NULL: the family can be planned alone */

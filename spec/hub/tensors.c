@@ -55,7 +55,7 @@ const struct weft_hub_row weft_hub_gpt2_rows[] = {
     BUFFER("h.{i}.attn.masked_bias"),
     END};
 
-/* Llama, Mistral, Qwen 2 and Qwen 3 name the same tensors alike. */
+/* Llama, Mistral, Qwen 2, Qwen 3 and Gemma name the same tensors alike. */
 const struct weft_hub_row weft_hub_llama_rows[] = {
     EMBEDDING("tokens", "embed_tokens.weight"),
     BLOCK("input_norm.weight", "layers.{i}.input_layernorm.weight"),
@@ -100,6 +100,26 @@ const struct weft_hub_row weft_hub_olmo2_rows[] = {
     BLOCK("attn.q_norm.weight", "layers.{i}.self_attn.q_norm.weight"),
     BLOCK("attn.k_norm.weight", "layers.{i}.self_attn.k_norm.weight"),
     BLOCK("post_norm.weight", "layers.{i}.post_attention_layernorm.weight"),
+    BLOCK("mlp.gate.weight", "layers.{i}.mlp.gate_proj.weight"),
+    BLOCK("mlp.up.weight", "layers.{i}.mlp.up_proj.weight"),
+    BLOCK("mlp.down.weight", "layers.{i}.mlp.down_proj.weight"),
+    BLOCK("post_mlp_norm.weight", "layers.{i}.post_feedforward_layernorm.weight"),
+    NORM("weight", "norm.weight"),
+    HEAD,
+    END};
+
+/* Gemma 2 and 3. */
+const struct weft_hub_row weft_hub_gemma_rows[] = {
+    EMBEDDING("tokens", "embed_tokens.weight"),
+    BLOCK("input_norm.weight", "layers.{i}.input_layernorm.weight"),
+    BLOCK("attn.q.weight", "layers.{i}.self_attn.q_proj.weight"),
+    BLOCK("attn.k.weight", "layers.{i}.self_attn.k_proj.weight"),
+    BLOCK("attn.v.weight", "layers.{i}.self_attn.v_proj.weight"),
+    BLOCK("attn.o.weight", "layers.{i}.self_attn.o_proj.weight"),
+    BLOCK("attn.q_norm.weight", "layers.{i}.self_attn.q_norm.weight"),
+    BLOCK("attn.k_norm.weight", "layers.{i}.self_attn.k_norm.weight"),
+    BLOCK("post_norm.weight", "layers.{i}.post_attention_layernorm.weight"),
+    BLOCK("pre_mlp_norm.weight", "layers.{i}.pre_feedforward_layernorm.weight"),
     BLOCK("mlp.gate.weight", "layers.{i}.mlp.gate_proj.weight"),
     BLOCK("mlp.up.weight", "layers.{i}.mlp.up_proj.weight"),
     BLOCK("mlp.down.weight", "layers.{i}.mlp.down_proj.weight"),

@@ -25,6 +25,6 @@ struct weft_hub_row {
     bool transposed; /* [inputs, outputs] in the files */
 };
 extern const struct weft_hub_row weft_hub_gpt2_rows[], weft_hub_llama_rows[], weft_hub_phi3_rows[],
-    weft_hub_olmo2_rows[];
+    weft_hub_olmo2_rows[], weft_hub_gemma_rows[];
 
 #endif

@@ -13,6 +13,8 @@ LLAMA = {"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_si
          "torch_dtype": "bfloat16"}
 SCALED = {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                            "original_max_position_embeddings": 32}}
+GEMMA = {**LLAMA, "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "head_dim": 12,
+         "num_attention_heads": 3, "num_key_value_heads": 1, "tie_word_embeddings": True}
 FAMILIES = {
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 32, "n_head": 2, "n_layer": 3,
              "n_inner": None, "n_positions": 16, "vocab_size": 256, "activation_function": "gelu_new",
@@ -27,6 +29,12 @@ FAMILIES = {
               "sliding_window": 4096, "max_window_layers": 2, "tie_word_embeddings": True},
     "qwen3": {"model_type": "qwen3", **LLAMA, "architectures": ["Qwen3ForCausalLM"], "head_dim": 12,
               "attention_bias": False, "num_attention_heads": 3, "num_key_value_heads": 1},
+    "gemma": {**GEMMA, "model_type": "gemma", "architectures": ["GemmaForCausalLM"]},
+    "gemma2": {**GEMMA, "model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "sliding_window": 8,
+               "query_pre_attn_scalar": 10, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5},
+    "gemma3": {**GEMMA, "model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], "sliding_window": 8,
+               "query_pre_attn_scalar": 10, "sliding_window_pattern": 3, "rope_local_base_freq": 100.0,
+               "num_hidden_layers": 4},
 }
 
 
@@ -59,7 +67,7 @@ def shapes_of_llama(config):
             yield f"{at}self_attn.{name}_proj.weight", [rows, width]
             if kind == "qwen2":
                 yield f"{at}self_attn.{name}_proj.bias", [rows]
-        for name in ("q", "k") if kind == "qwen3" else ():
+        for name in ("q", "k") if kind in ("qwen3", "gemma3_text") else ():
             yield f"{at}self_attn.{name}_norm.weight", [size]
         for name, columns in (("q", q), ("k", kv)) if kind == "olmo2" else ():
             yield f"{at}self_attn.{name}_norm.weight", [columns]
@@ -69,6 +77,8 @@ def shapes_of_llama(config):
         yield f"{at}mlp.down_proj.weight", [width, inner]
         yield f"{at}{'post_feedforward' if kind == 'olmo2' else 'input'}_layernorm.weight", [width]
         yield f"{at}post_attention_layernorm.weight", [width]
+        for name in ("pre", "post") if kind in ("gemma2", "gemma3_text") else ():
+            yield f"{at}{name}_feedforward_layernorm.weight", [width]
     yield "model.norm.weight", [width]
     if not config["tie_word_embeddings"]:
         yield "lm_head.weight", [config["vocab_size"], width]

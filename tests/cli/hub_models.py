@@ -40,6 +40,11 @@ def qwen3(*sizes, **more):
                  max_window_layers=28, head_dim=128, **more)
 
 
+def gemma(version, *sizes, **more):
+    kind, name = {1: ("gemma", "Gemma"), 2: ("gemma2", "Gemma2"), 3: ("gemma3_text", "Gemma3")}[version]
+    return llama(*sizes, kind=kind, name=name, **{"hidden_act": "gelu_pytorch_tanh", "head_dim": 256, **more})
+
+
 LLAMA3 = {"rope_theta": 500000.0, "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
                                                   "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
 PUBLIC = {  # name: (parameters as published, config.json)
@@ -84,6 +89,12 @@ PUBLIC = {  # name: (parameters as published, config.json)
     "qwen2.5-3b": (3085938688, qwen2(2048, 16, 2, 11008, 36, 151936, tie_word_embeddings=True)),
     "qwen2.5-14b": (14770033664, qwen2(5120, 40, 8, 13824, 48, 152064)),
     "qwen2.5-32b": (32763876352, qwen2(5120, 40, 8, 27648, 64, 152064)),
+    "gemma-2b": (2506172416, gemma(1, 2048, 8, 1, 16384, 18, 256000, hidden_act="gelu")),
+    "gemma-7b": (8537680896, gemma(1, 3072, 16, 16, 24576, 28, 256000)),
+    "gemma-2-9b": (9241705984, gemma(2, 3584, 16, 8, 14336, 42, 256000)),
+    "gemma-2-27b": (27227128320, gemma(2, 4608, 32, 16, 36864, 46, 256000, head_dim=128, query_pre_attn_scalar=144)),
+    "gemma-3-270m": (268098176, gemma(3, 640, 4, 1, 2048, 18, 262144)),
+    "gemma-3-1b": (999885952, gemma(3, 1152, 4, 1, 6912, 26, 262144)),
     "qwen3-0.6b": (596049920, qwen3(1024, 16, 8, 3072, 28, 151936, tie_word_embeddings=True)),
     "qwen3-8b": (8190735360, qwen3(4096, 32, 8, 12288, 36, 151936)),
     "qwen3-32b": (32762123264, qwen3(5120, 64, 8, 25600, 64, 151936)),
@@ -101,7 +112,7 @@ REFUSED = {  # name: (the refused key, config.json); a model may also be read wi
     "gte-qwen2": ("is_causal", qwen2(1536, 12, 2, 8960, 28, 151646, is_causal=False,
                                     auto_map={"AutoModel": "modeling_qwen.Qwen2Model"}), 0),
     "internlm": ("attention_bias", llama(4096, 32, 32, 11008, 32, 103168, attention_bias=True), 0),
-    "gemma-2": ("model_type", llama(2304, 8, 4, 9216, 26, 256000, kind="gemma2"), 0),
+    "gemma-3-4b": ("model_type", llama(2560, 8, 4, 10240, 34, 262208, kind="gemma3"), 0),
     "phi-3-long": ("rope_scaling", llama(3072, 32, 32, 8192, 32, 32064, kind="phi3", rope_scaling={"type": "longrope"}),
                    3821079552),
     "gpt-neox": ("model_type", {"model_type": "gpt_neox", "hidden_size": 6144, "num_hidden_layers": 44}, 0),
@@ -180,15 +191,35 @@ def keys_that_change_the_answer_are_told(weft):
 
 
 @case
-def windows_bind_only_longer_sequences(weft):
-    for content in (mistral(256, 8, 4, 512, 2, 1000), mistral(256, 8, 4, 512, 2, 1000, sliding_window=64),
-                    qwen2(256, 8, 4, 512, 2, 1000) | {"use_sliding_window": True, "sliding_window": 64,
-                                                      "max_window_layers": 1}):
-        weft.write("config.json", content)
-        window = content.get("sliding_window", 4096)
-        for length, code in ((window, 0), (window + 1, 65)):
-            weft.expect(code, "estimate", "--hf", "config.json", "-n", "8", "--set", f"train.seq_len={length}",
-                        says=[f"$.sliding_window: is {window}"] if code else [])
+def each_layer_has_its_window(weft):
+    run = weft.write("run.json", tiny())
+    gemma3 = gemma(3, 256, 8, 4, 512, 7, 1000, head_dim=32, sliding_window=64, rope_local_base_freq=500, rope_theta=2000)
+    for content, windows in (
+            (mistral(256, 8, 4, 512, 2, 1000), [4096] * 2), (mistral(256, 8, 4, 512, 2, 1000, sliding_window=64), [64] * 2),
+            (qwen2(256, 8, 4, 512, 3, 1000) | {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 1},
+             [0, 64, 64]),
+            (gemma3, [64] * 5 + [0, 64]), (gemma3 | {"sliding_window_pattern": 2}, [64, 0] * 3 + [64]),
+            (gemma3 | {"layer_types": ["full_attention"] * 6 + ["sliding_attention"]}, [0] * 6 + [64]),
+            (gemma3 | {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"]}, [64, 0] * 3 + [64])):
+        content = {key: value for key, value in content.items() if "local" not in key or content["model_type"] == "gemma3_text"}
+        out = json.loads(weft.expect(0, "check", run, "--model", weft.write("config.json", content), "--print"))
+        blocks = out["model"]["layers"][1:-2]
+        found = [block["window"] for block in blocks for _ in range(block.get("repeat", 1))]
+        assert found == windows, (content, found)
+        if content["model_type"] == "gemma3_text":
+            assert [block["rope_base"] for block in blocks] == [500 if window else 2000 for window in windows], blocks
+    for types in ["full_attention"], ["full_attention"] * 6 + ["chunked_attention"], "full_attention":
+        weft.expect(65, "check", run, "--model", weft.write("config.json", gemma3 | {"layer_types": types}),
+                    says=["$.layer_types: must have \"sliding_attention\" or \"full_attention\""])
+
+
+@case
+def windows_of_blocks_without_one_bind_longer_sequences(weft):
+    content = llama(256, 8, 4, 512, 2, 1000, kind="mixtral", num_local_experts=4, num_experts_per_tok=2, sliding_window=64)
+    weft.write("config.json", content)
+    for length, code in ((64, 0), (65, 65)):
+        weft.expect(code, "estimate", "--hf", "config.json", "-n", "8", "--set", f"train.seq_len={length}",
+                    says=["$.sliding_window: is 64"] if code else [])
     weft.write("config.json", qwen2(256, 8, 4, 512, 2, 1000))
     weft.expect(0, "estimate", "--hf", "config.json", "-n", "8", "--set", "train.seq_len=40000")
 

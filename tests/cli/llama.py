@@ -56,16 +56,19 @@ def every_variant_learns(weft):
     seen = set()
     for block, head in (({}, {}), ({"qkv_bias": True}, {}), ({"head_dim": 12}, {}), ({"kv_heads": 1}, {"tie": "wte"}),
                         ({"kv_heads": 4}, {}), ({"rope_base": 100}, {}), ({"eps": 0.01}, {}),
-                        ({"rope_factor": 8, "rope_original": 16}, {}), ({"type": "qwen3_block"}, {})):
+                        ({"rope_factor": 8, "rope_original": 16}, {}), ({"type": "qwen3_block"}, {}), ({"window": 5}, {}),
+                        ({"type": "gemma_block"}, {}),
+                        ({"type": "gemma2_block", "window": 5, "attention_cap": 3, "query_scalar": 4}, {"logit_cap": 5}),
+                        ({"type": "gemma3_block", "window": 5}, {"tie": "wte"})):
         found, losses = trained(weft, llama(block, head, train__steps=10, train__optimizer={"type": "adamw", "lr": 0.01}))
         assert losses[-1] < losses[0] - 0.5, (block, losses)
         seen.add(found)
-    assert len(seen) == 9, "two variants are one computation"
+    assert len(seen) == 13, "two variants are one computation"
 
 
 @case
 def generation_with_kept_keys_and_values_is_that_of_the_whole(weft):
-    for block in ({}, {"type": "qwen3_block", "head_dim": 16}):
+    for block in ({}, {"type": "qwen3_block", "head_dim": 16}, {"type": "gemma2_block", "window": 7, "attention_cap": 3}):
         trained(weft, llama(block, train__steps=30, train__seq_len=48, train__checkpoint={"at_end": True},
                             train__optimizer={"type": "adamw", "lr": 0.01}))
         said = [weft.expect(0, "generate", "run", "--prompt", "The program", "--tokens", "60", "--json", "--temperature",
@@ -129,13 +132,21 @@ def a_checkpoint_of_one_recipe_is_not_resumed_under_another(weft):
 @case
 def requests_beyond_the_kernels_are_refused(weft):
     refused = (
-        ({"window": 23}, ["\"window\" is 23", "24 tokens"]),
-        ({"head_dim": 7}, ["head_dim", "even number"]),
-        ({"rope_factor": 4, "rope_low": 4}, ["rope_low", "rope_high"]),
-        ({"kv_heads": 3}, ["heads 4 is not a multiple of kv_heads 3"]))
-    for block, says in refused:
-        weft.expect(65, "train", weft.write("run.json", llama(block)), "--run", weft.fresh("run"), "-q", says=says)
-    weft.expect(0, "plan", weft.write("run.json", llama({"window": 24})), "-o", "plan.json")
+        ({"head_dim": 7}, [], ["head_dim", "even number"]),
+        ({"rope_factor": 4, "rope_low": 4}, [], ["rope_low", "rope_high"]),
+        ({"kv_heads": 3}, [], ["heads 4 is not a multiple of kv_heads 3"]),
+        ({"window": 23}, ["--set", "cluster.device.type=cuda"], ["b.0", "CPUs alone train it with \"window\""]))
+    for block, flags, says in refused:
+        weft.expect(65, "train", weft.write("run.json", llama(block)), "--run", weft.fresh("run"), "-q", *flags,
+                    says=says)
+    for layer, key in ((0, "scale"), (-1, "logit_cap")):
+        config = llama({"type": "transformer_block", "kv_heads": None})
+        layers = config["model"]["layers"]
+        layers[1].pop("kv_heads")
+        layers[2] = {"name": "norm", "type": "layer_norm", "hidden": 32}
+        layers[layer][key] = 2
+        weft.expect(65, "train", weft.write("run.json", config), "--run", weft.fresh("run"), "-q", "--set",
+                    "cluster.device.type=cuda", says=[f"CPUs alone train it with \"{key}\""])
 
 
 main(sys.argv[1])

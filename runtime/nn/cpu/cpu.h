@@ -68,6 +68,10 @@ weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
 struct weft_nn_attention {
     enum weft_dtype dtype;
     int64_t samples, seq_len, first, heads, kv_heads, size;
+    bool both_ways; /* rows attend to later ones too */
+    int64_t window; /* a row attends to itself and earlier rows, so many at most; 0: all */
+    float cap;      /* bounds scores by cap tanh(score / cap); 0: none */
+    double scalar;  /* scores are divided by its root; 0: by that of the size */
     const void *query, *key, *value;
     int64_t query_stride, key_stride, value_stride;
     void *probabilities; /* [samples, heads, seq_len, seq_len], saved for backward, in rows or in
@@ -87,6 +91,7 @@ WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads_from(
 struct weft_nn_attention_gradients {
     void *query, *key, *value; /* written */
     void *scores;              /* scratch, [seq_len, seq_len], or as much as the stripe */
+    void *capped;              /* with a cap: another stripe */
     float *sums; /* scratch of weft_nn_cpu_attend_sums elements, or NULL if there are none */
 };
 /* Elements that sum the gradients of a head of keys and values over its queries, in 16 bits: of one

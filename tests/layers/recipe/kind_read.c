@@ -124,7 +124,7 @@ Test(kind_read, gives_each_fault_one_error)
         {"\"kind\":\"rms\"", "\"kind\":\"rsm\"", "\"rsm\""},
         {"\"base\":100", "\"base\":\"heads\"", "no key that is one"},
         {"\"base\":100", "\"base\":0.5", "it must be at least 1"},
-        {"\"causal\":1,", "", "set \"causal\" to 1"},
+        {"\"causal\":1,", "\"window\":4,", "a \"window\" needs \"causal\": 1"},
         {"\"kind\":\"block\"", "\"kind\":\"llama_block\"",
          "kinds[0].kind: there is a type \"llama_block\""},
         {"\"kind\":\"block\"", "\"kind\":\"a-b\"", "kinds[0].kind: \"a-b\" cannot be a type"},

@@ -70,6 +70,7 @@ static void add_norm(struct random_recipe *r, struct current *at)
     const bool layer = draw_of(r, 0, 1) == 0;
     step->kind = layer ? WEFT_WORD_LAYER : WEFT_WORD_RMS;
     if (!layer) step->epsilon = "0.01";
+    if (!layer && draw_of(r, 0, 1) == 0) step->shift = "1";
     if (!layer && at->columns % 2 == 0 && draw_of(r, 0, 1) == 0) step->parts = "2";
     step->tensors[0] = text_of(r, "n%d.weight", (int)r->recipe.n_steps);
     if (layer) step->tensors[1] = text_of(r, "n%d.bias", (int)r->recipe.n_steps);
@@ -101,7 +102,7 @@ static void add_gate(struct random_recipe *r, struct current *at)
     struct weft_recipe_step *step =
         add_step_of(r, &weft_op_gate, text_of(r, "%s[0:%d]", at->name, (int)half), new_name(r));
     step->in[1] = up;
-    step->kind = WEFT_WORD_SILU;
+    step->kind = draw_of(r, 0, 1) == 0 ? WEFT_WORD_SILU : WEFT_WORD_GELU;
     *at = (struct current){step->out[0], half};
 }
 
@@ -112,6 +113,17 @@ static void add_rope(struct random_recipe *r, struct current *at, int64_t column
     step->head_dim = text_of(r, "%d", (int)head_dim);
     step->base = "100";
     at->name = step->out[0];
+}
+
+/* A mask, a scale and a cap of scores. Windows and caps compute probabilities again. */
+static void draw_scores(struct random_recipe *r, struct weft_recipe_step *step)
+{
+    const bool again = draw_of(r, 0, 1) == 0;
+    step->save = again ? WEFT_WORD_LOG_SUMS : WEFT_WORD_NONE;
+    step->causal = draw_of(r, 0, 2) == 0 ? "0" : "1";
+    if (draw_of(r, 0, 2) == 0) step->scalar = "3";
+    if (again && draw_of(r, 0, 1) == 0) step->cap = "8";
+    if (again && step->causal[0] == '1' && draw_of(r, 0, 1) == 0) step->window = "2";
 }
 
 static void add_attention(struct random_recipe *r, struct current *at)
@@ -127,11 +139,10 @@ static void add_attention(struct random_recipe *r, struct current *at)
         add_step_of(r, &weft_op_attend, text_of(r, "%s[0:%d]", at->name, (int)q), new_name(r));
     step->in[1] = keys;
     step->in[2] = values;
-    step->causal = "1";
     step->heads = text_of(r, "%d", (int)heads);
     step->kv_heads = text_of(r, "%d", (int)kv);
     step->head_dim = text_of(r, "%d", (int)size);
-    step->save = draw_of(r, 0, 1) == 0 ? WEFT_WORD_LOG_SUMS : WEFT_WORD_NONE;
+    draw_scores(r, step);
     *at = (struct current){step->out[0], q};
 }
 

@@ -25,7 +25,11 @@ struct task {
 static const struct block {
     const char *type;
     int32_t head_dim, seq_len;
-} block_of[] = {{"llama_block", 64, 64}, {"qwen3_block", 10, 21}};
+    const char *more, *embedding, *head; /* other keys of layers */
+} block_of[] = {{"llama_block", 64, 64, "", "", ""},
+                {"qwen3_block", 10, 21, "", "", ""},
+                {"gemma2_block", 6, 21, ",\"window\":5,\"query_scalar\":10,\"attention_cap\":2",
+                 ",\"scale\":4.9", ",\"logit_cap\":3,\"tie\":\"e\""}};
 
 /* One way to train. */
 struct way {
@@ -57,15 +61,15 @@ static void open_job(struct job *job, const struct block *block, int32_t ranks, 
                      const struct way *way)
 {
     static const char *const levels[] = {"none", "selective", "whole"};
-    char model[600], set_ranks[32], seq_len[32], reduce[40], level[40], homes[60];
+    char model[760], set_ranks[32], seq_len[32], reduce[40], level[40], homes[60];
     snprintf(model, sizeof model,
              "model={\"layers\":["
-             "{\"name\":\"e\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":24},"
+             "{\"name\":\"e\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":24%s},"
              "{\"name\":\"b.{i}\",\"type\":\"%s\",\"repeat\":2,\"hidden\":24,\"heads\":4,"
-             "\"kv_heads\":2,\"head_dim\":%d,\"ffn\":20},"
+             "\"kv_heads\":2,\"head_dim\":%d,\"ffn\":20%s},"
              "{\"name\":\"n\",\"type\":\"rms_norm\",\"hidden\":24},"
-             "{\"name\":\"h\",\"type\":\"lm_head\",\"vocab\":256,\"hidden\":24,\"bias\":false}]}",
-             block->type, (int)block->head_dim);
+             "{\"name\":\"h\",\"type\":\"lm_head\",\"vocab\":256,\"hidden\":24,\"bias\":false%s}]}",
+             block->embedding, block->type, (int)block->head_dim, block->more, block->head);
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", (int)ranks);
     snprintf(seq_len, sizeof seq_len, "train.seq_len=%d", (int)block->seq_len);
     snprintf(reduce, sizeof reduce, "train.reduce=%s", cadence);

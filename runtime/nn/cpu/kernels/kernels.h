@@ -15,22 +15,8 @@
 #include <stdint.h>
 
 #include "base/normal.h"
+#include "runtime/nn/cpu/kernels/shapes.h"
 #include "runtime/nn/optimizer.h"
-
-/* Parts of rows that are normalised alone: `parts` adjacent ones of `width` in every row. */
-struct weft_parts {
-    int64_t rows, parts, width;
-    int64_t x_stride; /* of rows of x, its gradient and the residual */
-    int64_t y_stride; /* of rows of y and its gradient */
-};
-
-/* Rows of samples with `heads` adjacent heads of `size` columns each. Row i of a sample is position
- * `first` + i. */
-struct weft_rope_rows {
-    int64_t samples, seq_len, first, heads, size, stride;
-    const float *frequencies; /* [size / 2], of layers/shared/rope.h */
-    bool back;
-};
 
 /* Loops over elements of one dtype, passed as void *. Statistics and sums are fp32. Inputs are
  * widened, and results rounded once. */
@@ -40,6 +26,8 @@ struct weft_layer_kernels {
                  void *y);
     /* sums[j] = sum over rows of x[i][j], in row order. */
     void (*column_sums)(int64_t rows, int64_t width, int64_t stride, const void *x, float *sums);
+    /* y = alpha x + bias. A NULL bias counts as 0. */
+    void (*scale)(int64_t n, float alpha, const void *x, const void *bias, void *y);
     /* y = alpha x, or y += alpha x. */
     void (*add_to)(int64_t n, float alpha, const float *x, bool accumulate, void *y);
 
@@ -52,8 +40,8 @@ struct weft_layer_kernels {
                                 const float *mean, const float *rstd, const void *dy,
                                 const void *residual, void *dx, float *sums);
 
-    /* y = x rstd weight with rstd = 1 / sqrt(mean of squares + epsilon), for each part of each row.
-     * All parts share the weight. rstd [rows, parts]. */
+    /* y = x rstd (shift + weight) with rstd = 1 / sqrt(mean of squares + epsilon), for each part of
+     * each row. All parts share the weight. rstd [rows, parts]. */
     void (*rms_norm)(const struct weft_parts *parts, float epsilon, const void *x,
                      const void *weight, void *y, float *rstd);
     /* Equals layer_norm_backward in form; `sums` [width] gets the gradient of weight. */
@@ -64,14 +52,11 @@ struct weft_layer_kernels {
      * fp32, or back. Positions are at most 2^20, and frequencies at most 1. */
     void (*rope)(const struct weft_rope_rows *rows, void *x);
 
-    /* y = silu(gate) up, for rows of gate and up with a stride. y is dense. */
-    void (*gate)(int64_t rows, int64_t width, int64_t stride, const void *gate, const void *up,
-                 void *y);
+    /* y = silu(gate) up, for rows of gate and up with a stride, or with gelu. y is dense. */
+    weft_gate_fn *gate, *gate_gelu;
     /* d_gate = dy up silu'(gate) and d_up = dy silu(gate), which have the stride too. dy has a
      * stride of its own, and may be d_up. */
-    void (*gate_backward)(int64_t rows, int64_t width, int64_t stride, const void *gate,
-                          const void *up, int64_t dy_stride, const void *dy, void *d_gate,
-                          void *d_up);
+    weft_gate_backward_fn *gate_backward, *gate_gelu_backward;
 
     /* y = gelu(x) = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
     void (*gelu)(int64_t n, const void *x, void *y);
@@ -91,6 +76,12 @@ struct weft_layer_kernels {
     /* Works in place on rows `first`, first + 1, ... of a causal score matrix, `width` columns of
      * each. Row i becomes the softmax of its columns 0..i, and 0 after them. */
     void (*causal_softmax)(int64_t rows, int64_t first, int64_t width, int64_t stride, void *x);
+    /* Columns of row i up to first + i - window become -inf. */
+    void (*hide_columns)(int64_t rows, int64_t first, int64_t window, int64_t stride, void *x);
+    /* x = cap tanh(x / cap), in place; and d = d (1 - (x / cap)^2), of such x. */
+    void (*cap)(int64_t rows, int64_t width, int64_t stride, float cap, void *x);
+    void (*cap_backward)(int64_t rows, int64_t width, int64_t stride, float cap, const void *x,
+                         void *d);
     /* d = p (d - sum of d p in the row), in place. */
     void (*softmax_backward)(int64_t rows, int64_t width, int64_t stride, const void *p, void *d);
     /* Turns logits in place into the gradient of -log softmax(logits)[target]. Returns the sum of
@@ -98,6 +89,9 @@ struct weft_layer_kernels {
      * row unchanged. */
     double (*cross_entropy)(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
                             void *logits);
+    /* The same of cap tanh(logits / cap). A row without a target gets these numbers. */
+    double (*capped_cross_entropy)(int64_t rows, int64_t width, int64_t stride, float cap,
+                                   const int32_t *targets, void *logits);
 };
 
 /* A head of one sample's causal attention. */

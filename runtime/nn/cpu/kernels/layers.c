@@ -97,6 +97,15 @@ static void add_to(int64_t n, float alpha, const float *restrict x, bool accumul
     }
 }
 
+static void scale_row(int64_t n, float alpha, const void *from, const void *bias_from, void *to)
+{
+    const element *restrict x = from, *restrict bias = bias_from;
+    element *restrict y = to;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = store(bias ? alpha * load(x[i]) + load(bias[i]) : alpha * load(x[i]));
+    }
+}
+
 static void layer_norm(int64_t rows, int64_t width, const void *from, const void *weight_from,
                        const void *bias_from, void *to, float *restrict mean, float *restrict rstd)
 {
@@ -161,10 +170,17 @@ static void layer_norm_backward(int64_t rows, int64_t width, const void *from, c
     }
 }
 
+/* The number that an RMS norm multiplies by. */
+WEFT_ALWAYS_INLINE float shifted(float shift, element weight)
+{
+    return shift != 0.0f ? shift + load(weight) : load(weight);
+}
+
 static void rms_norm(const struct weft_parts *parts, float epsilon, const void *from,
                      const void *weight_from, void *to, float *restrict rstd)
 {
     const int64_t width = parts->width;
+    const float shift = parts->shift;
     const element *restrict weight = weight_from;
     for (int64_t i = 0; i < parts->rows * parts->parts; i++) {
         const int64_t row = i / parts->parts, column = i % parts->parts * width;
@@ -174,27 +190,28 @@ static void rms_norm(const struct weft_parts *parts, float epsilon, const void *
         FOR_LANES(j, lane, width, squares[lane] += load(x[j]) * load(x[j]));
         const float r = 1.0f / sqrtf(sum_lanes(squares) / (float)width + epsilon);
         for (int64_t j = 0; j < width; j++) {
-            y[j] = store(load(x[j]) * r * load(weight[j]));
+            y[j] = store(load(x[j]) * r * shifted(shift, weight[j]));
         }
         rstd[i] = r;
     }
 }
 
-static void rms_norm_dx(int64_t width, const element *restrict x, const element *restrict weight,
-                        float r, const element *restrict dy, const element *restrict residual,
-                        element *restrict dx)
+static void rms_norm_dx(int64_t width, const element *restrict x, float shift,
+                        const element *restrict weight, float r, const element *restrict dy,
+                        const element *restrict residual, element *restrict dx)
 {
     float lanes[LANES] = {0};
-    FOR_LANES(i, lane, width, lanes[lane] += load(dy[i]) * load(weight[i]) * (load(x[i]) * r));
+    FOR_LANES(i, lane, width,
+              lanes[lane] += load(dy[i]) * shifted(shift, weight[i]) * (load(x[i]) * r));
     const float mean = sum_lanes(lanes) / (float)width;
     if (residual) {
         for (int64_t i = 0; i < width; i++) {
-            const float g = load(dy[i]) * load(weight[i]) - load(x[i]) * r * mean;
+            const float g = load(dy[i]) * shifted(shift, weight[i]) - load(x[i]) * r * mean;
             dx[i] = store(load(residual[i]) + r * g);
         }
     } else {
         for (int64_t i = 0; i < width; i++) {
-            dx[i] = store(r * (load(dy[i]) * load(weight[i]) - load(x[i]) * r * mean));
+            dx[i] = store(r * (load(dy[i]) * shifted(shift, weight[i]) - load(x[i]) * r * mean));
         }
     }
 }
@@ -215,7 +232,7 @@ static void rms_norm_backward(const struct weft_parts *parts, const void *from, 
         }
         if (!to) continue;
         const element *residual = residual_from;
-        rms_norm_dx(width, x, weight, rstd[i], dy, residual ? residual + x_at : NULL,
+        rms_norm_dx(width, x, parts->shift, weight, rstd[i], dy, residual ? residual + x_at : NULL,
                     (element *)to + x_at);
     }
 }
@@ -255,8 +272,10 @@ static void rotate_pairs(const struct weft_rope_rows *rows, void *in_place)
     }
 }
 
-static void apply_gate(int64_t rows, int64_t width, int64_t stride, const void *gate_from,
-                       const void *up_from, void *to)
+/* One body for both gates, whose functions the compiler inlines. */
+WEFT_ALWAYS_INLINE void gate_rows(float (*value_of)(float), int64_t rows, int64_t width,
+                                  int64_t stride, const void *gate_from, const void *up_from,
+                                  void *to)
 {
     const element *gate_row = gate_from, *up_row = up_from;
     element *y_row = to;
@@ -264,15 +283,17 @@ static void apply_gate(int64_t rows, int64_t width, int64_t stride, const void *
         const element *restrict gate = gate_row, *restrict up = up_row;
         element *restrict y = y_row;
         for (int64_t j = 0; j < width; j++) {
-            y[j] = store(silu_of(load(gate[j])) * load(up[j]));
+            y[j] = store(value_of(load(gate[j])) * load(up[j]));
         }
     }
 }
 
 /* Works in place after copying dy, like gelu_backward. */
-static void gate_backward(int64_t rows, int64_t width, int64_t stride, const void *gate_from,
-                          const void *up_from, int64_t dy_stride, const void *dy_from,
-                          void *d_gate_to, void *d_up_to)
+WEFT_ALWAYS_INLINE void gate_rows_backward(float (*value_of)(float), float (*slope_of)(float),
+                                           int64_t rows, int64_t width, int64_t stride,
+                                           const void *gate_from, const void *up_from,
+                                           int64_t dy_stride, const void *dy_from, void *d_gate_to,
+                                           void *d_up_to)
 {
     for (int64_t i = 0; i < rows; i++) {
         const element *restrict gate = (const element *)gate_from + i * stride;
@@ -283,10 +304,38 @@ static void gate_backward(int64_t rows, int64_t width, int64_t stride, const voi
             memcpy(d_up, (const element *)dy_from + i * dy_stride, (size_t)width * sizeof(element));
         for (int64_t j = 0; j < width; j++) {
             const float x = load(gate[j]), d = load(d_up[j]);
-            d_gate[j] = store(d * load(up[j]) * silu_slope(x));
-            d_up[j] = store(d * silu_of(x));
+            d_gate[j] = store(d * load(up[j]) * slope_of(x));
+            d_up[j] = store(d * value_of(x));
         }
     }
+}
+
+static void apply_gate(int64_t rows, int64_t width, int64_t stride, const void *gate,
+                       const void *up, void *to)
+{
+    gate_rows(silu_of, rows, width, stride, gate, up, to);
+}
+
+static void gate_backward(int64_t rows, int64_t width, int64_t stride, const void *gate,
+                          const void *up, int64_t dy_stride, const void *dy, void *d_gate,
+                          void *d_up)
+{
+    gate_rows_backward(silu_of, silu_slope, rows, width, stride, gate, up, dy_stride, dy, d_gate,
+                       d_up);
+}
+
+static void apply_gate_gelu(int64_t rows, int64_t width, int64_t stride, const void *gate,
+                            const void *up, void *to)
+{
+    gate_rows(gelu_of, rows, width, stride, gate, up, to);
+}
+
+static void gate_gelu_backward(int64_t rows, int64_t width, int64_t stride, const void *gate,
+                               const void *up, int64_t dy_stride, const void *dy, void *d_gate,
+                               void *d_up)
+{
+    gate_rows_backward(gelu_of, gelu_slope, rows, width, stride, gate, up, dy_stride, dy, d_gate,
+                       d_up);
 }
 
 static void apply_gelu(int64_t n, const void *from, void *to)
@@ -440,6 +489,40 @@ static void causal_softmax(int64_t rows, int64_t first, int64_t width, int64_t s
     }
 }
 
+static void hide_columns(int64_t rows, int64_t first, int64_t window, int64_t stride,
+                         void *in_place)
+{
+    element *x = in_place;
+    for (int64_t row = 0; row < rows; row++, x += stride) {
+        for (int64_t i = 0; i <= first + row - window; i++) {
+            x[i] = store(-INFINITY);
+        }
+    }
+}
+
+static void cap_rows(int64_t rows, int64_t width, int64_t stride, float cap, void *in_place)
+{
+    element *x = in_place;
+    for (int64_t row = 0; row < rows; row++, x += stride) {
+        for (int64_t i = 0; i < width; i++) {
+            x[i] = store(cap * tanh_of(load(x[i]) / cap));
+        }
+    }
+}
+
+static void cap_backward(int64_t rows, int64_t width, int64_t stride, float cap, const void *from,
+                         void *in_place)
+{
+    const element *restrict x = from;
+    element *restrict d = in_place;
+    for (int64_t row = 0; row < rows; row++, x += stride, d += stride) {
+        for (int64_t i = 0; i < width; i++) {
+            const float part = load(x[i]) / cap;
+            d[i] = store(load(d[i]) * (1.0f - part * part));
+        }
+    }
+}
+
 static void softmax_backward(int64_t rows, int64_t width, int64_t stride, const void *p_from,
                              void *in_place)
 {
@@ -475,10 +558,41 @@ static double cross_entropy(int64_t rows, int64_t width, int64_t stride, const i
     return loss;
 }
 
+/* The largest logit has the largest capped one, and each tanh is computed twice. */
+static double capped_cross_entropy(int64_t rows, int64_t width, int64_t stride, float cap,
+                                   const int32_t *targets, void *in_place)
+{
+    element *logits = in_place;
+    double loss = 0;
+    for (int64_t row = 0; row < rows; row++, logits += stride) {
+        const int64_t target = targets[row];
+        if (targets[row] == WEFT_NO_TARGET) {
+            cap_rows(1, width, stride, cap, logits);
+            continue;
+        }
+        const float wanted = cap * tanh_of(load(logits[target]) / cap);
+        const float greatest = cap * tanh_of(row_maximum(width, logits) / cap);
+        float lanes[LANES] = {0};
+        FOR_LANES(i, lane, width,
+                  lanes[lane] += exponential(cap * tanh_of(load(logits[i]) / cap) - greatest));
+        const float sum = sum_lanes(lanes), by = 1.0f / sum;
+        for (int64_t i = 0; i < width; i++) {
+            const float part = tanh_of(load(logits[i]) / cap);
+            logits[i] = store(exponential(cap * part - greatest) * by * (1.0f - part * part));
+        }
+        const float part = wanted / cap;
+        const float probability = exponential(wanted - greatest) * by;
+        logits[target] = store((probability - 1.0f) * (1.0f - part * part));
+        loss += log((double)sum) - ((double)wanted - (double)greatest);
+    }
+    return loss;
+}
+
 const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .fill = fill_rows,
     .column_sums = column_sums,
     .add_to = add_to,
+    .scale = scale_row,
     .layer_norm = layer_norm,
     .layer_norm_backward = layer_norm_backward,
     .rms_norm = rms_norm,
@@ -486,6 +600,8 @@ const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .rope = rotate_pairs,
     .gate = apply_gate,
     .gate_backward = gate_backward,
+    .gate_gelu = apply_gate_gelu,
+    .gate_gelu_backward = gate_gelu_backward,
     .gelu = apply_gelu,
     .bias_gelu = bias_gelu,
     .gelu_backward = gelu_backward,
@@ -495,6 +611,10 @@ const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .squared_relu = apply_squared_relu,
     .squared_relu_backward = squared_relu_backward,
     .causal_softmax = causal_softmax,
+    .hide_columns = hide_columns,
+    .cap = cap_rows,
+    .cap_backward = cap_backward,
     .softmax_backward = softmax_backward,
     .cross_entropy = cross_entropy,
+    .capped_cross_entropy = capped_cross_entropy,
 };

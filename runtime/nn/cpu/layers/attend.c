@@ -21,6 +21,10 @@ static struct weft_nn_attention attention_of(const struct weft_nn_walked *at)
         .heads = at->step->sizes.heads,
         .kv_heads = at->step->sizes.kv_heads,
         .size = at->step->sizes.head_dim,
+        .both_ways = at->step->sizes.causal == 0,
+        .window = at->step->sizes.window,
+        .cap = (float)at->step->numbers.cap,
+        .scalar = at->step->numbers.scalar,
         .query = at->in[QUERY].data,
         .key = at->in[KEY].data,
         .value = at->in[VALUE].data,
@@ -79,6 +83,7 @@ enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_walked *at,
         .value = at->d_in[VALUE].data,
         .scores =
             saves_probabilities(at) ? at->scores : weft_nn_to(attention.dtype, at->scores, stripe),
+        .capped = attention.cap > 0 ? weft_nn_to(attention.dtype, at->scores, 2 * stripe) : NULL,
         .sums = at->sums};
     return weft_nn_cpu_attend_heads_backward(at->cpu, &attention, at->out[0].data, at->d_out.data,
                                              &to, err);

@@ -13,7 +13,10 @@ struct head {
     enum weft_dtype dtype;
     int64_t seq_len, first, size;
     int64_t query_stride, key_stride, value_stride, output_stride;
-    float scale; /* 1 / sqrt(size) */
+    bool both_ways;
+    int64_t window; /* 0: of all rows */
+    float scale;    /* 1 / sqrt(size), or of another number */
+    float cap;      /* 0: none */
     int64_t query, key, value, output, scores;
 };
 
@@ -27,15 +30,19 @@ static struct head head_of(const struct weft_nn_attention *attention, int64_t in
     const int64_t sample = index / attention->heads, i = index % attention->heads;
     const int64_t s = attention->seq_len, size = attention->size, first = attention->first;
     const int64_t key_head = i / shared_by(attention) * size;
+    const double scalar = attention->scalar > 0 ? attention->scalar : (double)size;
     return (struct head){.dtype = attention->dtype,
                          .seq_len = s,
+                         .both_ways = attention->both_ways,
+                         .window = attention->window < s ? attention->window : 0,
+                         .cap = attention->cap,
                          .first = first,
                          .size = size,
                          .query_stride = attention->query_stride,
                          .key_stride = attention->key_stride,
                          .value_stride = attention->value_stride,
                          .output_stride = attention->heads * size,
-                         .scale = (float)(1 / sqrt((double)size)),
+                         .scale = (float)(1 / sqrt(scalar)),
                          .query = sample * (s - first) * attention->query_stride + i * size,
                          .key = sample * s * attention->key_stride + key_head,
                          .value = sample * s * attention->value_stride + key_head,
@@ -49,11 +56,25 @@ static const void *element_at(const struct head *head, const void *array, int64_
     return weft_nn_at(head->dtype, array, index);
 }
 
-/* End of the stripe that begins at `row`. Causality leaves half of the matrix. */
-static int64_t stripe_end(const struct head *head, int64_t row)
+/* Rows from `row` up to `end` of a head's scores, and their columns from `from` up to `to`.
+ * Causality leaves half of the matrix, and a window whole groups of a triangle before it. */
+struct stripe {
+    int64_t row, end, from, to;
+};
+
+static struct stripe stripe_at(const struct head *head, int64_t row)
 {
-    const int64_t end = row + weft_stripe_rows(head->seq_len);
-    return end < head->seq_len ? end : head->seq_len;
+    const int64_t end = row + weft_stripe_rows(head->seq_len), before = row - head->window + 1;
+    struct stripe stripe = {.row = row, .end = end < head->seq_len ? end : head->seq_len};
+    stripe.to = head->both_ways ? head->seq_len : stripe.end;
+    if (head->window > 0 && before > 0)
+        stripe.from = before / WEFT_TRIANGLE_ROWS * WEFT_TRIANGLE_ROWS;
+    return stripe;
+}
+
+static struct stripe whole_matrix(const struct head *head)
+{
+    return (struct stripe){.end = head->seq_len, .to = head->seq_len};
 }
 
 /* Rows of a matrix with a stride. */
@@ -68,41 +89,55 @@ static struct matrix query_from(const struct head *head, const void *query, int6
     return (struct matrix){element_at(head, query, at), head->query_stride};
 }
 
-/* Scores of rows up to `end`: c[rows, end] = alpha a b^T, with rows of two [., size] matrices. */
-static struct weft_product scores_of(const struct head *head, int64_t rows, int64_t end,
+static struct matrix rows_from(const struct head *head, const void *array, int64_t at,
+                               int64_t stride, int64_t row)
+{
+    return (struct matrix){element_at(head, array, at + row * stride), stride};
+}
+
+static enum weft_product_triangle triangle_of(const struct head *head,
+                                              enum weft_product_triangle triangle)
+{
+    return head->both_ways ? WEFT_NO_TRIANGLE : triangle;
+}
+
+/* Scores of a stripe: c = alpha a b^T, with rows of two [., size] matrices. */
+static struct weft_product scores_of(const struct head *head, const struct stripe *stripe,
                                      float alpha, struct matrix a, struct matrix b, void *c)
 {
+    const int64_t rows = stripe->end - stripe->row, columns = stripe->to - stripe->from;
     return (struct weft_product){.transpose_b = true,
-                                 .triangle = WEFT_C_IS_LOWER,
-                                 .diagonal = end - rows,
+                                 .triangle = triangle_of(head, WEFT_C_IS_LOWER),
+                                 .diagonal = head->both_ways ? 0 : columns - rows,
                                  .dtype = head->dtype,
                                  .c_dtype = head->dtype,
                                  .m = rows,
-                                 .n = end,
+                                 .n = columns,
                                  .k = head->size,
                                  .a = a.at,
                                  .a_stride = a.stride,
                                  .b = b.at,
                                  .b_stride = b.stride,
                                  .alpha = alpha,
-                                 .c = c,
+                                 .c = weft_nn_to(head->dtype, c, stripe->from),
                                  .c_stride = head->seq_len};
 }
 
-/* c[rows, size] = alpha p b, with p shaped as the scores of rows up to `end` and b [end, size]. */
+/* c[rows, size] = alpha p b, with p shaped as the stripe's scores and b [columns, size]. */
 static enum weft_status weigh_rows(const struct weft_nn_cpu *cpu, const struct head *head,
-                                   int64_t rows, int64_t end, float alpha, const void *p,
+                                   const struct stripe *stripe, float alpha, const void *p,
                                    struct matrix b, void *c, int64_t c_stride,
                                    struct weft_error *err)
 {
-    const struct weft_product product = {.triangle = WEFT_A_IS_LOWER,
-                                         .diagonal = end - rows,
+    const int64_t rows = stripe->end - stripe->row, columns = stripe->to - stripe->from;
+    const struct weft_product product = {.triangle = triangle_of(head, WEFT_A_IS_LOWER),
+                                         .diagonal = head->both_ways ? 0 : columns - rows,
                                          .dtype = head->dtype,
                                          .c_dtype = head->dtype,
                                          .m = rows,
                                          .n = head->size,
-                                         .k = end,
-                                         .a = p,
+                                         .k = columns,
+                                         .a = element_at(head, p, stripe->from),
                                          .a_stride = head->seq_len,
                                          .b = b.at,
                                          .b_stride = b.stride,
@@ -112,22 +147,47 @@ static enum weft_status weigh_rows(const struct weft_nn_cpu *cpu, const struct h
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
-/* Probabilities of rows up to `end`, [end - row, seq_len]. */
-static enum weft_status probabilities_of(const struct weft_nn_cpu *cpu, const struct head *head,
-                                         const struct weft_nn_attention *attention, int64_t row,
-                                         int64_t end, void *p, struct weft_error *err)
+/* The softmax of a group of rows, `width` columns of the stripe from row `at` of it on. */
+static void soften_rows(const struct weft_nn_cpu *cpu, const struct head *head,
+                        const struct stripe *stripe, int64_t at, int64_t width, void *p)
 {
-    const struct matrix key = {element_at(head, attention->key, head->key), head->key_stride};
-    const struct weft_product product = scores_of(head, end - row, end, head->scale,
-                                                  query_from(head, attention->query, row), key, p);
-    WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
-    for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
-        const int64_t rows = end - row - i;
-        cpu->kernels->layers[head->dtype]->causal_softmax(
-            rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS, row + i,
-            weft_product_row_end(&product, i), head->seq_len,
-            weft_nn_to(head->dtype, p, i * head->seq_len));
+    const struct weft_layer_kernels *kernels = cpu->kernels->layers[head->dtype];
+    const int64_t left = stripe->end - stripe->row - at, first = stripe->row + at - stripe->from;
+    const int64_t rows = left < WEFT_TRIANGLE_ROWS ? left : WEFT_TRIANGLE_ROWS;
+    void *x = weft_nn_to(head->dtype, p, at * head->seq_len + stripe->from);
+    if (head->window > 0) kernels->hide_columns(rows, first, head->window, head->seq_len, x);
+    kernels->causal_softmax(rows, head->both_ways ? width : first, width, head->seq_len, x);
+}
+
+/* Bounds the scores of a stripe, and keeps them in `capped` too, unless it is NULL. */
+static void cap_stripe(const struct weft_nn_cpu *cpu, const struct head *head,
+                       const struct weft_product *product, void *capped)
+{
+    for (int64_t i = 0; head->cap > 0 && i < product->m; i++) {
+        void *x = weft_nn_to(head->dtype, product->c, i * head->seq_len);
+        const int64_t width = head->both_ways ? product->n : weft_product_row_end(product, i);
+        cpu->kernels->layers[head->dtype]->cap(1, width, width, head->cap, x);
+        if (capped != NULL)
+            memcpy(weft_nn_to(head->dtype, capped, i * head->seq_len), x,
+                   (size_t)(width * weft_dtype_bytes(head->dtype)));
     }
+}
+
+/* Probabilities of a stripe, in its columns of p [rows, seq_len]. */
+static enum weft_status probabilities_of(const struct weft_nn_cpu *cpu, const struct head *head,
+                                         const struct weft_nn_attention *attention,
+                                         const struct stripe *stripe, void *p, void *capped,
+                                         struct weft_error *err)
+{
+    const struct matrix key =
+        rows_from(head, attention->key, head->key, head->key_stride, stripe->from);
+    const struct weft_product product = scores_of(
+        head, stripe, head->scale, query_from(head, attention->query, stripe->row), key, p);
+    WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
+    cap_stripe(cpu, head, &product, capped);
+    for (int64_t i = 0; i < product.m; i += WEFT_TRIANGLE_ROWS)
+        soften_rows(cpu, head, stripe, i,
+                    head->both_ways ? product.n : weft_product_row_end(&product, i), p);
     return WEFT_OK;
 }
 
@@ -137,16 +197,17 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
                                     const struct weft_nn_attention *attention, void *saved,
                                     void *output, struct weft_error *err)
 {
-    const struct matrix value = {element_at(head, attention->value, head->value),
-                                 head->value_stride};
-    for (int64_t row = head->first, end; row < head->seq_len; row = end) {
+    struct stripe stripe;
+    for (int64_t row = head->first; row < head->seq_len; row = stripe.end) {
         const int64_t done = row - head->first;
-        end = stripe_end(head, row);
+        stripe = stripe_at(head, row);
+        const struct matrix value =
+            rows_from(head, attention->value, head->value, head->value_stride, stripe.from);
         void *p = attention->stripe;
         if (saved != NULL) p = weft_nn_to(head->dtype, saved, done * head->seq_len);
         void *out = weft_nn_to(head->dtype, output, head->output + done * head->output_stride);
-        WEFT_TRY(probabilities_of(cpu, head, attention, row, end, p, err));
-        WEFT_TRY(weigh_rows(cpu, head, end - row, end, 1, p, value, out, head->output_stride, err));
+        WEFT_TRY(probabilities_of(cpu, head, attention, &stripe, p, NULL, err));
+        WEFT_TRY(weigh_rows(cpu, head, &stripe, 1, p, value, out, head->output_stride, err));
     }
     return WEFT_OK;
 }
@@ -174,7 +235,8 @@ static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_atte
     const bool again = attention->log_sums != NULL && (f32 || !cpu->has_tiles);
     return cpu->whole_heads && cpu->kernels->attend && (saves || again) &&
            attention->seq_len % WEFT_HEAD_SIDE == 0 && attention->size % WEFT_HEAD_SIDE == 0 &&
-           attention->size <= WEFT_HEAD_MOST_SIZE;
+           attention->size <= WEFT_HEAD_MOST_SIZE && !attention->both_ways && attention->cap == 0 &&
+           (attention->window == 0 || attention->window >= attention->seq_len);
 }
 
 static struct weft_head whole_head(const struct head *head,
@@ -341,29 +403,36 @@ enum weft_status weft_nn_cpu_attend_heads_from(const struct weft_nn_cpu *cpu,
     return attend_products(cpu, &rows, output, err);
 }
 
-/* Gradients of a stripe of scores, into d [end - row, seq_len], and of its queries. */
+/* Gradients of a stripe of scores, into its columns of d [rows, seq_len], and of its queries. */
 static enum weft_status stripe_backward(const struct weft_nn_cpu *cpu, const struct head *head,
-                                        const struct weft_nn_attention *attention, int64_t row,
-                                        int64_t end, const void *p, const void *d_output, void *d,
+                                        const struct weft_nn_attention *attention,
+                                        const struct stripe *stripe, const void *p,
+                                        const void *capped, const void *d_output, void *d,
                                         void *d_query, struct weft_error *err)
 {
-    const struct matrix key = {element_at(head, attention->key, head->key), head->key_stride};
-    const struct matrix value = {element_at(head, attention->value, head->value),
-                                 head->value_stride};
-    const struct matrix d_rows = {
-        element_at(head, d_output, head->output + row * head->output_stride), head->output_stride};
-    const struct weft_product product = scores_of(head, end - row, end, 1, d_rows, value, d);
+    const struct weft_layer_kernels *kernels = cpu->kernels->layers[head->dtype];
+    const int64_t s = head->seq_len;
+    const struct matrix key =
+        rows_from(head, attention->key, head->key, head->key_stride, stripe->from);
+    const struct matrix value =
+        rows_from(head, attention->value, head->value, head->value_stride, stripe->from);
+    const struct matrix d_rows =
+        rows_from(head, d_output, head->output, head->output_stride, stripe->row);
+    const struct weft_product product = scores_of(head, stripe, 1, d_rows, value, d);
     WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
-    for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
-        const int64_t rows = end - row - i;
-        cpu->kernels->layers[head->dtype]->softmax_backward(
-            rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS,
-            weft_product_row_end(&product, i), head->seq_len,
-            element_at(head, p, i * head->seq_len), weft_nn_to(head->dtype, d, i * head->seq_len));
+    for (int64_t i = 0; i < product.m; i += WEFT_TRIANGLE_ROWS) {
+        const int64_t left = product.m - i, at = i * s + stripe->from;
+        const int64_t rows = left < WEFT_TRIANGLE_ROWS ? left : WEFT_TRIANGLE_ROWS;
+        const int64_t width = head->both_ways ? product.n : weft_product_row_end(&product, i);
+        void *to = weft_nn_to(head->dtype, d, at);
+        kernels->softmax_backward(rows, width, s, element_at(head, p, at), to);
+        if (capped != NULL)
+            kernels->cap_backward(rows, width, s, head->cap, element_at(head, capped, i * s), to);
     }
-    return weigh_rows(cpu, head, end - row, end, head->scale, d, key,
-                      weft_nn_to(head->dtype, d_query, head->query + row * head->query_stride),
-                      head->query_stride, err);
+    return weigh_rows(
+        cpu, head, stripe, head->scale, d, key,
+        weft_nn_to(head->dtype, d_query, head->query + stripe->row * head->query_stride),
+        head->query_stride, err);
 }
 
 /* The gradient of a head's keys or values, summed over the queries that share it. */
@@ -373,27 +442,32 @@ struct sum {
     float *sums; /* NULL: sums in `to` */
 };
 
-/* By columns: writes, or adds, alpha p^T b for rows of p up to `end`, [rows, end]. */
+/* By columns: writes, or adds, alpha p^T b for a stripe's rows of p and its columns. */
 static enum weft_status add_columns(const struct weft_nn_cpu *cpu, const struct head *head,
-                                    bool add, float alpha, int64_t rows, int64_t end, const void *p,
-                                    struct matrix b, const struct sum *sum, struct weft_error *err)
+                                    bool add, float alpha, const struct stripe *stripe,
+                                    const void *p, struct matrix b, const struct sum *sum,
+                                    struct weft_error *err)
 {
+    const int64_t rows = stripe->end - stripe->row, columns = stripe->to - stripe->from;
+    const int64_t stride = sum->sums ? head->size : sum->stride;
+    void *to = sum->sums ? (void *)(sum->sums + stripe->from * stride)
+                         : weft_nn_to(head->dtype, sum->to, stripe->from * stride);
     const struct weft_product product = {.transpose_a = true,
-                                         .triangle = WEFT_A_IS_LOWER,
-                                         .diagonal = end - rows,
+                                         .triangle = triangle_of(head, WEFT_A_IS_LOWER),
+                                         .diagonal = head->both_ways ? 0 : columns - rows,
                                          .dtype = head->dtype,
                                          .c_dtype = sum->sums ? WEFT_F32 : head->dtype,
-                                         .m = end,
+                                         .m = columns,
                                          .n = head->size,
                                          .k = rows,
-                                         .a = p,
+                                         .a = element_at(head, p, stripe->from),
                                          .a_stride = head->seq_len,
                                          .b = b.at,
                                          .b_stride = b.stride,
                                          .alpha = alpha,
                                          .accumulate = add,
-                                         .c = sum->sums ? sum->sums : sum->to,
-                                         .c_stride = sum->sums ? head->size : sum->stride};
+                                         .c = to,
+                                         .c_stride = stride};
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
@@ -422,19 +496,22 @@ static enum weft_status backward_group(const struct weft_nn_cpu *cpu,
         const struct head head = head_of(attention, index + i);
         const void *p = weft_nn_at(dtype, attention->probabilities, head.scores);
         const struct matrix d_rows = {weft_nn_at(dtype, d_output, head.output), head.output_stride};
-        WEFT_TRY(add_columns(cpu, &head, i > 0, 1, s, s, p, d_rows, &values, err));
+        const struct stripe all = whole_matrix(&head);
+        WEFT_TRY(add_columns(cpu, &head, i > 0, 1, &all, p, d_rows, &values, err));
     }
     give_sum(cpu, &first, &values);
     for (int64_t i = 0; i < shared_by(attention); i++) {
         const struct head head = head_of(attention, index + i);
         const char *p = weft_nn_at(dtype, attention->probabilities, head.scores);
-        for (int64_t row = 0, end; row < s; row = end) {
-            end = stripe_end(&head, row);
-            WEFT_TRY(stripe_backward(cpu, &head, attention, row, end, weft_nn_at(dtype, p, row * s),
-                                     d_output, weft_nn_to(dtype, to->scores, row * s), to->query,
-                                     err));
+        const struct stripe all = whole_matrix(&head);
+        struct stripe stripe;
+        for (int64_t row = 0; row < s; row = stripe.end) {
+            stripe = stripe_at(&head, row);
+            WEFT_TRY(stripe_backward(cpu, &head, attention, &stripe, weft_nn_at(dtype, p, row * s),
+                                     NULL, d_output, weft_nn_to(dtype, to->scores, row * s),
+                                     to->query, err));
         }
-        WEFT_TRY(add_columns(cpu, &head, i > 0, head.scale, s, s, to->scores,
+        WEFT_TRY(add_columns(cpu, &head, i > 0, head.scale, &all, to->scores,
                              query_from(&head, attention->query, 0), &keys, err));
     }
     give_sum(cpu, &first, &keys);
@@ -457,17 +534,17 @@ static enum weft_status add_head(const struct weft_nn_cpu *cpu,
                                  const struct sum *keys, const struct sum *values,
                                  struct weft_error *err)
 {
-    for (int64_t row = 0, end; row < head->seq_len; row = end) {
-        end = stripe_end(head, row);
-        const struct matrix d_rows = {
-            element_at(head, d_output, head->output + row * head->output_stride),
-            head->output_stride};
-        void *p = attention->stripe;
-        WEFT_TRY(probabilities_of(cpu, head, attention, row, end, p, err));
-        WEFT_TRY(add_columns(cpu, head, true, 1, end - row, end, p, d_rows, values, err));
-        WEFT_TRY(stripe_backward(cpu, head, attention, row, end, p, d_output, to->scores, to->query,
-                                 err));
-        WEFT_TRY(add_columns(cpu, head, true, head->scale, end - row, end, to->scores,
+    struct stripe stripe;
+    for (int64_t row = 0; row < head->seq_len; row = stripe.end) {
+        stripe = stripe_at(head, row);
+        const struct matrix d_rows =
+            rows_from(head, d_output, head->output, head->output_stride, row);
+        void *p = attention->stripe, *capped = head->cap > 0 ? to->capped : NULL;
+        WEFT_TRY(probabilities_of(cpu, head, attention, &stripe, p, capped, err));
+        WEFT_TRY(add_columns(cpu, head, true, 1, &stripe, p, d_rows, values, err));
+        WEFT_TRY(stripe_backward(cpu, head, attention, &stripe, p, capped, d_output, to->scores,
+                                 to->query, err));
+        WEFT_TRY(add_columns(cpu, head, true, head->scale, &stripe, to->scores,
                              query_from(head, attention->query, row), keys, err));
     }
     return WEFT_OK;

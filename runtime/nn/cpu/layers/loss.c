@@ -22,8 +22,13 @@ enum weft_status weft_nn_cpu_loss_forward(const struct weft_nn_walked *at, struc
 {
     const struct weft_nn_operand *logits = &at->in[0];
     WEFT_TRY(check_targets(at, err));
-    const double loss = weft_nn_step_kernels(at)->cross_entropy(
-        logits->rows, logits->columns, logits->stride, at->call->targets, logits->data);
+    const struct weft_layer_kernels *kernels = weft_nn_step_kernels(at);
+    const float cap = (float)at->step->numbers.cap;
+    const double loss =
+        cap > 0 ? kernels->capped_cross_entropy(logits->rows, logits->columns, logits->stride, cap,
+                                                at->call->targets, logits->data)
+                : kernels->cross_entropy(logits->rows, logits->columns, logits->stride,
+                                         at->call->targets, logits->data);
     *at->call->loss = at->call->adds_loss ? *at->call->loss + loss : loss;
     return WEFT_OK;
 }

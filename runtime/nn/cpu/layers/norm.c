@@ -12,7 +12,8 @@ static struct weft_parts parts_of(const struct weft_nn_walked *at)
                                .parts = parts,
                                .width = at->in[0].columns / parts,
                                .x_stride = at->in[0].stride,
-                               .y_stride = at->out[0].stride};
+                               .y_stride = at->out[0].stride,
+                               .shift = (float)at->step->numbers.shift};
 }
 
 static enum weft_status rms_backward(const struct weft_nn_walked *at)

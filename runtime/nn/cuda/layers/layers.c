@@ -81,6 +81,10 @@ static enum weft_status refuse_walk(const struct weft_nn_cuda *cuda, const struc
                          "too, or to other products here",
                          walk->layer->name);
     }
+    const char *attribute = weft_walk_gpu_lacks(walk);
+    if (attribute != NULL)
+        return weft_fail(err, WEFT_E_DATA, "layer %s: a GPU has no kernels of its \"%s\"",
+                         walk->layer->name, attribute);
     return WEFT_OK;
 }
 

@@ -114,7 +114,8 @@ static void rms_reference(const struct weft_parts *p, double epsilon, const doub
             squares += x[at + j] * x[at + j] / (double)p->width;
         }
         for (int64_t j = 0; j < p->width; j++) {
-            y[i * p->width + j] = x[at + j] / sqrt(squares + epsilon) * weight[j];
+            y[i * p->width + j] =
+                x[at + j] / sqrt(squares + epsilon) * ((double)p->shift + weight[j]);
         }
     }
 }
@@ -202,11 +203,11 @@ static size_t check_rms(const struct weft_layer_kernels *kernels, enum weft_dtyp
 
 Test(kernels_layers, rms_norm_is_the_formula)
 {
-    const struct weft_parts shapes[] = {{3, 1, 5, 5, 5},
-                                        {1, 1, 64, 64, 64},
-                                        {2, 1, 99, 101, 99},
-                                        {4, 3, 32, 140, 96},
-                                        {3, 5, 7, 35, 41}};
+    const struct weft_parts shapes[] = {{3, 1, 5, 5, 5, 0},
+                                        {1, 1, 64, 64, 64, 1},
+                                        {2, 1, 99, 101, 99, 0},
+                                        {4, 3, 32, 140, 96, 1},
+                                        {3, 5, 7, 35, 41, 0}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         at_every_level(check_rms, &shapes[i]);
     }
@@ -214,7 +215,7 @@ Test(kernels_layers, rms_norm_is_the_formula)
 
 Test(kernels_layers, rms_norm_of_zeros_is_zero_and_passes_on_what_is_not_a_number)
 {
-    const struct weft_parts parts = {2, 1, 20, 20, 20};
+    const struct weft_parts parts = {2, 1, 20, 20, 20, 0};
     float x[40] = {0}, weight[20] = {1, 2}, y[40], rstd[2];
     x[25] = NAN;
     weft_kernels_best()->layers[WEFT_F32]->rms_norm(&parts, 1e-5f, x, weight, y, rstd);
@@ -300,11 +301,17 @@ Test(kernels_layers, rope_turns_far_positions)
 struct gate_shape {
     int64_t rows, width, stride;
     bool in_place;
+    bool is_gelu;
 };
 
 static double silu_reference(double x)
 {
     return x / (1 + exp(-x));
+}
+
+static double gelu_reference(double x)
+{
+    return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
 }
 
 static size_t check_gate(const struct weft_layer_kernels *kernels, enum weft_dtype dtype,
@@ -320,18 +327,19 @@ static size_t check_gate(const struct weft_layer_kernels *kernels, enum weft_dty
         memcpy(d_up + i * stride * bytes, (char *)dy + i * s->width * bytes,
                (size_t)(s->width * bytes));
     }
-    kernels->gate(s->rows, s->width, stride, both, up, y);
-    kernels->gate_backward(s->rows, s->width, stride, both, up, dy_stride, s->in_place ? d_up : dy,
-                           d, d_up);
+    double (*const formula)(double) = s->is_gelu ? gelu_reference : silu_reference;
+    (s->is_gelu ? kernels->gate_gelu : kernels->gate)(s->rows, s->width, stride, both, up, y);
+    (s->is_gelu ? kernels->gate_gelu_backward : kernels->gate_backward)(
+        s->rows, s->width, stride, both, up, dy_stride, s->in_place ? d_up : dy, d, d_up);
     double *right = calloc((size_t)n, sizeof(double)), *d_right = calloc((size_t)(2 * n), 8);
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = i / s->width, j = i % s->width;
         const double gate = value_of(dtype, both, row * stride + j), by = 1e-5;
         const double u = value_of(dtype, up, row * stride + j), g = value_of(dtype, dy, i);
-        right[i] = silu_reference(gate) * u;
+        right[i] = formula(gate) * u;
         d_right[row * 2 * s->width + j] =
-            g * u * (silu_reference(gate + by) - silu_reference(gate - by)) / (2 * by);
-        d_right[row * 2 * s->width + s->width + j] = g * silu_reference(gate);
+            g * u * (formula(gate + by) - formula(gate - by)) / (2 * by);
+        d_right[row * 2 * s->width + s->width + j] = g * formula(gate);
     }
     check_rows("gated", dtype, y, s->width, right, s->rows, s->width);
     check_rows("d_gate and d_up", dtype, d, stride, d_right, s->rows, 2 * s->width);
@@ -347,8 +355,10 @@ static size_t check_gate(const struct weft_layer_kernels *kernels, enum weft_dty
 
 Test(kernels_layers, gate_is_the_formula_in_place_and_not)
 {
-    const struct gate_shape shapes[] = {
-        {3, 5, 10, true}, {2, 100, 200, false}, {4, 33, 71, true}, {1, 1, 2, false}};
+    const struct gate_shape shapes[] = {{3, 5, 10, true, false},
+                                        {2, 100, 200, false, true},
+                                        {4, 33, 71, true, true},
+                                        {1, 1, 2, false, false}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         at_every_level(check_gate, &shapes[i]);
     }
@@ -366,4 +376,55 @@ Test(kernels_layers, gate_has_its_limits)
         cr_assert(fabsf(d_gate[i] - (x[i] > 0 ? 1.0f : 0.0f)) < 1e-35f, "%g", (double)d_gate[i]);
     }
     cr_assert(isnan(y[6]) && isnan(d_gate[6]) && isnan(d_up[6]));
+}
+
+/* Bounds of scores and logits */
+
+static size_t check_caps(const struct weft_layer_kernels *kernels, enum weft_dtype dtype,
+                         const void *shape, unsigned char *results)
+{
+    enum { ROWS = 3, WIDTH = 39, STRIDE = 41, N = ROWS * STRIDE };
+    const float cap = *(const float *)shape;
+    const int64_t bytes = weft_dtype_bytes(dtype);
+    const int32_t targets[ROWS] = {7, WEFT_NO_TARGET, 0};
+    void *x = random_array(dtype, N, 0.2, 8), *d = random_array(dtype, N, 0, 9);
+    double *logits = widened_array(dtype, x, N), *before = widened_array(dtype, d, N);
+    void *y = malloc((size_t)(N * bytes));
+    memcpy(y, x, (size_t)(N * bytes));
+    kernels->cap(ROWS, WIDTH, STRIDE, cap, y);
+    kernels->cap_backward(ROWS, WIDTH, STRIDE, cap, y, d);
+    const double loss = kernels->capped_cross_entropy(ROWS, WIDTH, STRIDE, cap, targets, x);
+    double wanted = 0;
+    for (int row = 0; row < ROWS; row++) {
+        double sum = 0;
+        for (int j = 0; j < WIDTH; j++)
+            sum += exp((double)cap * tanh(logits[row * STRIDE + j] / (double)cap));
+        for (int j = 0; j < WIDTH; j++) {
+            const int at = row * STRIDE + j;
+            const double part = tanh(logits[at] / (double)cap), capped = (double)cap * part;
+            const double slope = 1 - part * part, p = exp(capped) / sum;
+            const double gradient =
+                targets[row] == WEFT_NO_TARGET ? capped : (p - (j == targets[row])) * slope;
+            const double error = error_of(dtype) * 4;
+            cr_assert(fabs(value_of(dtype, y, at) - capped) <= error * fabs(capped), "%d", at);
+            cr_assert(fabs(value_of(dtype, d, at) - before[at] * slope) <= error * 4, "%d", at);
+            cr_assert(fabs(value_of(dtype, x, at) - gradient) <= error, "%d", at);
+            if (j == targets[row]) wanted -= log(p);
+        }
+    }
+    cr_assert(fabs(loss - wanted) < 1e-5 * wanted, "%g is not %g", loss, wanted);
+    size_t used = 0;
+    keep_result(y, N * bytes, results, &used);
+    keep_result(d, N * bytes, results, &used);
+    keep_result(x, N * bytes, results, &used);
+    free(logits);
+    free(before);
+    return used;
+}
+
+Test(kernels_layers, caps_are_the_formula)
+{
+    const float caps[] = {0.5f, 3, 50};
+    for (int i = 0; i < 3; i++)
+        at_every_level(check_caps, &caps[i]);
 }

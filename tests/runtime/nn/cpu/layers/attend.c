@@ -54,13 +54,48 @@ Test(attend, qwen3_block_is_the_formula)
     subject_check_layer_in_f32(qwen3_layer(8, 2, 1, 64, 8), 1, 64, TEST_CASES(3, 1));
 }
 
-Test(attend, rms_norm_is_the_formula)
+/* Gemma's blocks: scores of a scalar and a cap, and rows that see no more than a window. */
+static struct weft_layer gemma_layer(const struct weft_kind *kind, int64_t head_dim, int64_t window)
 {
-    struct weft_layer layer = subject_same(&weft_kind_rms_norm, 5);
+    struct weft_layer layer = subject_llama(kind, 10, 4, 2, head_dim, 7);
+    layer.keys[WEFT_BLOCK_WINDOW].integer = window;
+    if (kind == &weft_kind_gemma_block) return layer;
+    layer.keys[WEFT_BLOCK_QUERY_SCALAR].number = 3;
+    layer.keys[WEFT_BLOCK_ATTENTION_CAP].number = 4;
+    return layer;
+}
+
+Test(attend, gemma_blocks_are_the_formula)
+{
+    subject_check_layer(gemma_layer(&weft_kind_gemma_block, 4, 3), 2, 5, TEST_CASES(1000, 20));
+    subject_check_layer_in_f32(gemma_layer(&weft_kind_gemma2_block, 6, 3), 2, 7,
+                               TEST_CASES(1000, 20));
+    subject_check_layer_in_f32(gemma_layer(&weft_kind_gemma3_block, 6, 0), 2, 5,
+                               TEST_CASES(1000, 20));
+    subject_check_layer_in_f32(gemma_layer(&weft_kind_gemma2_block, 256, 0), 1, 3, 2);
+    subject_check_layer_in_f32(gemma_layer(&weft_kind_gemma2_block, 64, 0), 1, 64, 2);
+}
+
+/* Stripes of 64 rows leave out the columns before their windows. */
+Test(attend, windows_cross_stripes_of_scores)
+{
+    subject_check_layer_in_f32(gemma_layer(&weft_kind_gemma2_block, 2, 70), 1, 1100,
+                               TEST_CASES(3, 1));
+}
+
+static void check_norm_of(const struct weft_kind *kind)
+{
+    struct weft_layer layer = subject_same(kind, 5);
     layer.keys[WEFT_BLOCK_EPS].number = 1e-3;
     subject_check_layer(layer, 3, 4, 1000);
     layer.hidden = layer.outputs = 99;
     subject_check_layer(layer, 2, 7, 200);
+}
+
+Test(attend, rms_norms_are_the_formula)
+{
+    check_norm_of(&weft_kind_rms_norm);
+    check_norm_of(&weft_kind_gemma_norm);
 }
 
 Test(attend, restores_the_bits_that_it_dropped)
@@ -68,6 +103,7 @@ Test(attend, restores_the_bits_that_it_dropped)
     subject_check_levels(with_bias(llama_layer(15, 3, 1, 6, 34)), 2, 37);
     subject_check_levels(llama_layer(16, 2, 1, 64, 20), 1, 64);
     subject_check_levels(qwen3_layer(12, 4, 2, 6, 10), 2, 33);
+    subject_check_levels(gemma_layer(&weft_kind_gemma3_block, 6, 5), 2, 33);
 }
 
 static int64_t cache_columns(const struct subject *subject)
@@ -118,5 +154,6 @@ Test(attend, a_sequence_in_pieces_has_the_bits_of_the_whole)
     check_pieces(nn, llama_layer(12, 4, 2, 6, 10));
     check_pieces(nn, qwen3_layer(12, 4, 1, 6, 10));
     check_pieces(nn, subject_block(12, 2, 10));
+    check_pieces(nn, gemma_layer(&weft_kind_gemma2_block, 6, 4));
     weft_nn_close(nn);
 }

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "layers/embedding.h"
 #include "subject.h"
 
 Test(embedding, is_the_formula_with_and_without_positions)
@@ -9,6 +10,9 @@ Test(embedding, is_the_formula_with_and_without_positions)
     subject_check_layer(subject_embedding(11, 9, 5), 3, 7, 1000);
     subject_check_layer(subject_embedding(3, 0, 17), 2, 8, 1000);
     subject_check_layer(subject_embedding(1, 1, 1), 1, 1, 1000);
+    struct weft_layer scaled = subject_embedding(7, 6, 5);
+    scaled.keys[WEFT_EMBEDDING_SCALE].number = 3;
+    subject_check_layer(scaled, 2, 6, 1000);
 }
 
 Test(embedding, refuses_a_token_outside_the_vocabulary)

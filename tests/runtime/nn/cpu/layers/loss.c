@@ -10,6 +10,9 @@ Test(loss, of_a_head_is_the_formula)
     subject_check_layer(subject_head(&weft_kind_lm_head, 6, 11, false), 2, 5, 1000);
     subject_check_layer(subject_head(&weft_kind_lm_head, 6, 11, true), 2, 5, 1000);
     subject_check_layer(subject_head(&weft_kind_lm_head, 33, 130, true), 3, 17, 60);
+    struct weft_layer capped = subject_head(&weft_kind_lm_head, 6, 11, true);
+    capped.keys[0].number = 0.6; /* logit_cap */
+    subject_check_layer(capped, 2, 5, 1000);
 }
 
 Test(loss, of_a_classifier_is_the_formula)

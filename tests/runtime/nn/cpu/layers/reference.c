@@ -248,7 +248,8 @@ static void embed(const struct reference *r, double *output)
     const int64_t h = r->layer->hidden;
     for (int64_t i = 0; i < r->samples * r->seq_len * h; i++) {
         const int64_t row = i / h, column = i % h;
-        output[i] = r->tensors[0][r->tokens[row] * h + column];
+        const double scale = r->layer->keys[WEFT_EMBEDDING_SCALE].number;
+        output[i] = (scale > 0 ? scale : 1) * r->tensors[0][r->tokens[row] * h + column];
         if (r->layer->keys[WEFT_EMBEDDING_POSITIONS].integer > 0)
             output[i] += r->tensors[1][row % r->seq_len * h + column];
     }
@@ -259,6 +260,9 @@ static double losses(const struct reference *r, int64_t rows, const double *x, d
     const int64_t n = r->layer->outputs;
     double loss = 0;
     map(rows, r->layer->hidden, n, x, r->tensors[0], r->layer->bias ? r->tensors[1] : NULL, logits);
+    const double cap = r->layer->keys[0].number; /* logit_cap */
+    for (int64_t i = 0; cap > 0 && r->layer->kind == &weft_kind_lm_head && i < rows * n; i++)
+        logits[i] = cap * tanh(logits[i] / cap);
     for (int64_t i = 0; i < rows; i++) {
         double sum = 0;
         for (int64_t j = 0; j < n; j++) {

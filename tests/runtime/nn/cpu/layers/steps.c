@@ -64,8 +64,8 @@ static double normal_of(const struct interpreter *in, const struct weft_walk_ste
         squares += pow(*element_of(in, &step->in[0], row, first + k) - mean, 2) / (double)width;
     const double x = *element_of(in, &step->in[0], row, column) - mean;
     const double epsilon = layer ? 1e-5 : step->numbers.epsilon;
-    return x / sqrt(squares + epsilon) * tensor_of(in, step, 0)[column - first] +
-           (bias != NULL ? bias[column] : 0);
+    const double weight = step->numbers.shift + tensor_of(in, step, 0)[column - first];
+    return x / sqrt(squares + epsilon) * weight + (bias != NULL ? bias[column] : 0);
 }
 
 static double turned_of(const struct interpreter *in, const struct weft_walk_step *step,
@@ -88,13 +88,19 @@ static double attended_of(const struct interpreter *in, const struct weft_walk_s
 {
     const int64_t size = step->sizes.head_dim, head = column / size, seq_len = in->from->seq_len;
     const int64_t key = head / (step->sizes.heads / step->sizes.kv_heads) * size;
+    const int64_t sample = row / seq_len * seq_len, window = step->sizes.window;
+    const int64_t first = window > 0 && row - sample >= window ? row - window + 1 : sample;
+    const int64_t last = step->sizes.causal != 0 ? row : sample + seq_len - 1;
+    const double scalar = step->numbers.scalar > 0 ? step->numbers.scalar : (double)size;
+    const double cap = step->numbers.cap;
     double sum = 0, value = 0;
-    for (int64_t other = row / seq_len * seq_len; other <= row; other++) {
+    for (int64_t other = first; other <= last; other++) {
         double score = 0;
         for (int64_t k = 0; k < size; k++)
             score += *element_of(in, &step->in[0], row, head * size + k) *
                      *element_of(in, &step->in[1], other, key + k);
-        const double p = exp(score / sqrt((double)size));
+        score /= sqrt(scalar);
+        const double p = exp(cap > 0 ? cap * tanh(score / cap) : score);
         sum += p;
         value += p * *element_of(in, &step->in[2], other, key + column % size);
     }
@@ -105,7 +111,9 @@ static double gated_of(const struct interpreter *in, const struct weft_walk_step
                        int64_t column)
 {
     const double gate = *element_of(in, &step->in[0], row, column);
-    return gate / (1 + exp(-gate)) * *element_of(in, &step->in[1], row, column);
+    const double activated = step->from->kind == WEFT_WORD_GELU ? activated_by(WEFT_WORD_GELU, gate)
+                                                                : gate / (1 + exp(-gate));
+    return activated * *element_of(in, &step->in[1], row, column);
 }
 
 static double sum_of(const struct interpreter *in, const struct weft_walk_step *step, int64_t row,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layers/llama.h"
+#include "layers/families/llama.h"
 
 #include <stdio.h>
+
+const struct weft_field weft_llama_keys[WEFT_LLAMA_KEYS] = {WEFT_ROWS_LLAMA};
 
 /* hidden / heads, or 0 if heads do not divide it. */
 static int64_t usual_head_dim(const struct weft_layer *layer)
@@ -48,5 +50,8 @@ void weft_llama_add_sizes(const struct weft_layer *layer, struct weft_text *out)
     weft_block_add_shared_sizes(layer, out);
     if (head_dim != usual_head_dim(layer))
         weft_text_addf(out, " head_dim=%lld", (long long)head_dim);
+    if (weft_block_key(layer, WEFT_BLOCK_WINDOW) > 0)
+        weft_text_addf(out, " window=%lld", (long long)weft_block_key(layer, WEFT_BLOCK_WINDOW));
+    if (layer->keys[WEFT_BLOCK_ATTENTION_CAP].number > 0) weft_text_add(out, " capped");
     if (layer->keys[WEFT_BLOCK_QKV_BIAS].flag) weft_text_add(out, " qkv_bias");
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OLMo 2's block: norms after attention and MLP, before the sums, and of whole queries and keys.
  * Otherwise it is Llama's. */
-#include "layers/llama.h"
-
-static const struct weft_field olmo2_block_keys[] = {WEFT_ROWS_LLAMA};
+#include "layers/families/llama.h"
 
 static const struct weft_recipe_step olmo2_block_steps[] = {
-    {.op = &weft_op_product,
-     .in = {"x"},
-     .out = {"qkv"},
-     .columns = "v",
-     .tensors = {"attn.qkv.weight"},
-     .from = "attn.q:q attn.k:k attn.v:v"},
+    WEFT_STEP_LLAMA_QKV("x"),
     WEFT_STEP_RMS_NORM("qkv[0:q]", "queries", "attn.q_norm.weight"),
     WEFT_STEP_RMS_NORM("qkv[q:k]", "keys", "attn.k_norm.weight"),
     WEFT_STEP_LLAMA_ROPE("queries", "turned_queries"),
@@ -42,7 +35,7 @@ static const struct weft_recipe olmo2_block_recipe = {
 const struct weft_kind weft_kind_olmo2_block = {
     .type = "olmo2_block",
     .text = "OLMo 2 block: Llama's, with norms of queries and keys, and after attention and MLP",
-    WEFT_KEYS(olmo2_block_keys),
+    WEFT_KEYS(weft_llama_keys),
     WEFT_LLAMA_FUNCTIONS(olmo2_block_recipe),
     .keeps = {"q, k, v, norms (rstd), attention (log of row sums, output), results of products, "
               "residual, gate, up, their product",

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Qwen 3's block: Llama's, with RMS norms of each head of queries and keys. */
-#include "layers/llama.h"
-
-static const struct weft_field qwen3_block_keys[] = {WEFT_ROWS_LLAMA};
+#include "layers/families/llama.h"
 
 static const struct weft_recipe_step qwen3_block_steps[] = {
     WEFT_STEP_RMS_NORM("x", "norm1", "input_norm.weight"),
-    {.op = &weft_op_product,
-     .in = {"norm1"},
-     .out = {"qkv"},
-     .columns = "v",
-     .tensors = {"attn.qkv.weight"},
-     .from = "attn.q:q attn.k:k attn.v:v"},
+    WEFT_STEP_LLAMA_QKV("norm1"),
     {.op = &weft_op_norm,
      .in = {"qkv[0:q]"},
      .out = {"queries"},
@@ -37,6 +30,6 @@ static const struct weft_recipe qwen3_block_recipe = {
 const struct weft_kind weft_kind_qwen3_block = {
     .type = "qwen3_block",
     .text = "Qwen 3 block: Llama's, with an RMS norm of each head of queries and keys",
-    WEFT_KEYS(qwen3_block_keys),
+    WEFT_KEYS(weft_llama_keys),
     WEFT_LLAMA(qwen3_block_recipe),
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared parts of Llama's kinds: their keys, and the steps that they have in common. */
-#ifndef WEFT_LAYERS_LLAMA_H
-#define WEFT_LAYERS_LLAMA_H
+/* Shared parts of the families after Llama: their keys, and the steps that they have in common. */
+#ifndef WEFT_LAYERS_FAMILIES_LLAMA_H
+#define WEFT_LAYERS_FAMILIES_LLAMA_H
 
 #include "layers/recipe/recipe.h"
 #include "layers/shared/block.h"
@@ -29,9 +29,13 @@
     {"rope_original", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_BLOCK_ROPE_ORIGINAL), "8192", 0,        \
      WEFT_INT32_MOST, NULL, NULL, "sequence length before scaling"},                               \
     {"window", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_BLOCK_WINDOW), "0", 0, WEFT_INT32_MOST, NULL,  \
-     NULL, "tokens that attention sees at most; sequences may not be longer yet; 0: all"},         \
+     NULL, "tokens that attention sees at most, its own and earlier ones; 0: all"},         \
     WEFT_ROW_EPS
 /* clang-format on */
+
+/* The table of these keys, for kinds without others. */
+enum { WEFT_LLAMA_KEYS = 12 };
+extern const struct weft_field weft_llama_keys[WEFT_LLAMA_KEYS];
 
 /* Ends of queries, keys and values in the columns of qkv. */
 #define WEFT_LLAMA_DEFINITIONS                                                                     \
@@ -60,6 +64,14 @@
         .original = "rope_original"                                                                \
     }
 /* clang-format off */
+/* Queries, keys and values of the input, without biases. */
+#define WEFT_STEP_LLAMA_QKV(input)                                                                 \
+    {.op = &weft_op_product,                                                                       \
+     .in = {input},                                                                                \
+     .out = {"qkv"},                                                                               \
+     .columns = "v",                                                                               \
+     .tensors = {"attn.qkv.weight"},                                                               \
+     .from = "attn.q:q attn.k:k attn.v:v"}
 #define WEFT_STEP_LLAMA_ATTEND(queries, keys, values)                                              \
     {.op = &weft_op_attend,                                                                        \
      .in = {queries, keys, values},                                                                \
@@ -70,7 +82,7 @@
      .head_dim = "head_dim",                                                                       \
      .save = WEFT_WORD_LOG_SUMS,                                                                   \
      .window = "window"}
-#define WEFT_STEPS_LLAMA_GATE(input)                                                               \
+#define WEFT_STEPS_GATE(input, word)                                                               \
     {.op = &weft_op_product,                                                                       \
      .in = {input},                                                                                \
      .out = {"gate_up"},                                                                           \
@@ -80,7 +92,8 @@
     {.op = &weft_op_gate,                                                                          \
      .in = {"gate_up[0:ffn]", "gate_up[ffn:2*ffn]"},                                               \
      .out = {"inner"},                                                                             \
-     .kind = WEFT_WORD_SILU}
+     .kind = word}
+#define WEFT_STEPS_LLAMA_GATE(input) WEFT_STEPS_GATE(input, WEFT_WORD_SILU)
 /* From attention to the output of the block. */
 #define WEFT_STEPS_LLAMA_END(queries, keys, values)                                                \
     WEFT_STEP_LLAMA_ATTEND(queries, keys, values),                                                 \
@@ -105,8 +118,9 @@
 /* Functions of the kinds, and with saved activations by level. */
 #define WEFT_LLAMA_FUNCTIONS(table)                                                                \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
-    .parts = weft_recipe_parts, .closes_residual = true, .trains = true,                           \
-    .complete = weft_recipe_complete, .check = weft_llama_check, .add_sizes = weft_llama_add_sizes
+    .parts = weft_recipe_parts, .gpu_lacks = weft_recipe_gpu_lacks, .closes_residual = true,       \
+    .trains = true, .complete = weft_recipe_complete, .check = weft_llama_check,                   \
+    .add_sizes = weft_llama_add_sizes
 #define WEFT_LLAMA(table)                                                                          \
     WEFT_LLAMA_FUNCTIONS(table),                                                                   \
         .keeps = {"norms (rstd, output), q, k, v, attention (log of row sums, output), residual, " \
@@ -114,8 +128,9 @@
                   "their product",                                                                 \
                   "q, k, v, residual, gate, up", "the layer's input alone"}
 int32_t weft_llama_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
-/* Appends " hidden= heads= kv_heads= ffn=", " head_dim=" if it is not hidden / heads, and
- * " qkv_bias" if there is one. Time depends on no other key. */
+/* Appends " hidden= heads= kv_heads= ffn=", " head_dim=" if it is not hidden / heads, " window=" if
+ * there is one, " capped" with a cap of scores, and " qkv_bias" with biases. Time depends on no
+ * other key. */
 void weft_llama_add_sizes(const struct weft_layer *layer, struct weft_text *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Llama's block: RMS norms, rotary positions, keys and values that heads share, a gated MLP. With
  * qkv_bias it is Qwen 2's, with a window Mistral's. */
-#include "layers/llama.h"
+#include "layers/families/llama.h"
 
 static const struct weft_field llama_block_keys[] = {
     WEFT_ROWS_LLAMA,

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phi-3's block: Llama's, without biases. Its files have queries, keys and values as one matrix,
  * and both halves of the MLP's first product too. */
-#include "layers/llama.h"
-
-static const struct weft_field phi3_block_keys[] = {WEFT_ROWS_LLAMA};
+#include "layers/families/llama.h"
 
 static const struct weft_recipe_step phi3_block_steps[] = {
     WEFT_STEP_RMS_NORM("x", "norm1", "input_norm.weight"),
-    {.op = &weft_op_product,
-     .in = {"norm1"},
-     .out = {"qkv"},
-     .columns = "v",
-     .tensors = {"attn.qkv.weight"},
-     .from = "attn.q:q attn.k:k attn.v:v"},
+    WEFT_STEP_LLAMA_QKV("norm1"),
     WEFT_STEP_LLAMA_ROPE("qkv[0:k]", "turned"),
     WEFT_STEPS_LLAMA_END("turned[0:q]", "turned[q:k]", "turned[k:v]"),
 };
@@ -23,6 +16,6 @@ static const struct weft_recipe phi3_block_recipe = {
 const struct weft_kind weft_kind_phi3_block = {
     .type = "phi3_block",
     .text = "Phi-3 block: Llama's, with fused matrices in its files",
-    WEFT_KEYS(phi3_block_keys),
+    WEFT_KEYS(weft_llama_keys),
     WEFT_LLAMA(phi3_block_recipe),
 };

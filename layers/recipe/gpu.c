@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+
+#include "layers/recipe/recipe.h"
+#include "layers/recipe/walk.h"
+
+/* The key that gives the attribute, or otherwise the attribute's name. */
+static const char *named(const char *text, const char *attribute)
+{
+    return text != NULL && isalpha((unsigned char)text[0]) ? text : attribute;
+}
+
+static const char *lacking(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    const struct weft_recipe_step *from = step->from;
+    const struct weft_step_numbers *numbers = &step->numbers;
+    const int64_t window = step->sizes.window;
+    if (numbers->shift != 0) return named(from->shift, "shift");
+    if (numbers->scale != 0) return named(from->scale, "scale");
+    if (numbers->scalar != 0) return named(from->scalar, "scalar");
+    if (numbers->cap != 0) return named(from->cap, "cap");
+    if (window > 0 && window < walk->batch.seq_len) return named(from->window, "window");
+    if (step->op == &weft_op_gate && from->kind != WEFT_WORD_SILU) return "kind";
+    if (step->op == &weft_op_attend && step->sizes.causal == 0) return "causal";
+    return NULL;
+}
+
+const char *weft_walk_gpu_lacks(const struct weft_walk *walk)
+{
+    const char *name = NULL;
+    for (int32_t i = 0; i < walk->n_steps && name == NULL; i++)
+        name = lacking(walk, &walk->steps[i]);
+    return name;
+}
+
+const char *weft_recipe_gpu_lacks(const struct weft_layer *layer, int64_t seq_len)
+{
+    const struct weft_batch batch = {
+        .samples = 1, .seq_len = seq_len, .compute = WEFT_F32, .on_gpu = true};
+    struct weft_walk walk;
+    struct weft_error ignored;
+    /* A layer without a walk is refused elsewhere. */
+    if (weft_walk_derive(layer, &batch, WEFT_RECOMPUTE_NONE, &walk, &ignored) != WEFT_OK)
+        return NULL;
+    return weft_walk_gpu_lacks(&walk);
+}

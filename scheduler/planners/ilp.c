@@ -12,7 +12,6 @@
 #include "scheduler/tree/follow.h"
 #include "scheduler/tree/grow.h"
 #include "scheduler/tree/guide.h"
-#include "scheduler/tree/joint.h"
 #include "scheduler/tree/leaves.h"
 #include "scheduler/tree/trim.h"
 
@@ -364,9 +363,8 @@ static enum weft_status decide_plan(struct run *run, struct weft_error *err)
         return WEFT_OK;
     }
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(make_better_plans(run, err));
-    if (!weft_branch_is_over(run->branch) && !is_enough(run))
-        WEFT_TRY(weft_joint_search(run->branch, err));
     if (options->draft) return WEFT_OK;
+    if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(grow_and_try(run, err));
     WEFT_TRY(weft_leaves_search(run->branch, err));
     return conclude_plan(run, err);

@@ -262,13 +262,13 @@ static enum weft_status place_exactly(struct weft_branch *branch, const int32_t 
     return WEFT_OK;
 }
 
-enum weft_status weft_branch_polish(struct weft_branch *branch, bool *complete,
-                                    struct weft_error *err)
+enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_error *err)
 {
     int32_t *strategies = branch->search->other;
+    bool complete;
     memcpy(strategies, branch->search->strategies,
            (size_t)branch->table->n_decisions * sizeof *strategies);
-    return place_exactly(branch, strategies, complete, err);
+    return place_exactly(branch, strategies, &complete, err);
 }
 
 void weft_branch_leaf(const struct weft_branch *branch, int32_t *strategies)

@@ -33,8 +33,8 @@ void weft_branch_exhausted(struct weft_branch *branch);
 /* The strategies of the entered leaf. */
 void weft_branch_leaf(const struct weft_branch *branch, int32_t *strategies);
 
-/* Searches the best plan's strategies for a faster placement. *complete: all were tried. */
-WEFT_MUST_USE enum weft_status weft_branch_polish(struct weft_branch *branch, bool *complete,
+/* Searches the best plan's strategies for a faster placement. */
+WEFT_MUST_USE enum weft_status weft_branch_polish(struct weft_branch *branch,
                                                   struct weft_error *err);
 
 #endif

@@ -111,11 +111,10 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 900)
 static double gap_of(uint64_t seed, int32_t n_presses)
 {
     struct branch_rig f;
-    bool complete;
     init_press(&f, seed);
     f.branch->presses_left = n_presses;
     cr_assert_eq(weft_branch_grow(f.branch, 60, NULL), WEFT_OK);
-    cr_assert_eq(weft_branch_polish(f.branch, &complete, NULL), WEFT_OK);
+    cr_assert_eq(weft_branch_polish(f.branch, NULL), WEFT_OK);
     int64_t bound_ns = weft_branch_bound_ns(f.branch), step_ns = f.search->step_ns;
     cr_assert_leq(bound_ns, step_ns);
     branch_rig_end(&f);

@@ -7,18 +7,24 @@
 
 /* Places of parts in rows that are `stride` elements apart. */
 struct part_rows {
-    int64_t parts, width, stride;
+    uint32_t parts;
+    int64_t width, stride;
 };
 
-/* The first element of a part: part `i` of all, in the order of rows. */
-GPU int64_t part_begin(const part_rows &r, int64_t i)
+/* The first element of the block's part of a row. */
+GPU int64_t part_begin(const part_rows &r, int64_t row)
 {
-    if (r.parts == 1) return i * r.stride;
-    return i / r.parts * r.stride + i % r.parts * r.width;
+    return row * r.stride + (int64_t)blockIdx.y * r.width;
+}
+
+/* The number of that part among all, in the order of rows. */
+GPU int64_t part_number(const part_rows &r, int64_t row)
+{
+    return row * r.parts + blockIdx.y;
 }
 
 template <typename T> struct rms_rows {
-    int64_t count, width; /* of all parts */
+    int64_t count, width; /* rows; of a part */
     part_rows of_x, of_y;
     const T *x, *weight;
     T *y;
@@ -55,7 +61,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS) rms_norm(rms_rows<T> 
         }
         store<N>(values, y + i);
     });
-    if (row < n.count && threadIdx.x % team<T>::SIZE == 0) n.rstd[row] = r;
+    if (row < n.count && threadIdx.x % team<T>::SIZE == 0) n.rstd[part_number(n.of_x, row)] = r;
 }
 
 enum { RMS_FACTS = 1 }; /* a number of a part that its threads share follows the staged parts */
@@ -80,7 +86,8 @@ __global__ void __launch_bounds__(STAGED_THREADS) rms_norm_staged(rms_rows<T> n,
     sum_staged(
         own, width, [&](int i, float(&to)[1][1]) { to[0][0] += x[i] * x[i]; }, sum);
     const float r = 1.0f / sqrtf(sum[0] / (float)width + n.epsilon);
-    if (own >= 0 && threadIdx.x % ROW_LANES == 0) facts[own] = n.rstd[first + own] = r;
+    if (own >= 0 && threadIdx.x % ROW_LANES == 0)
+        facts[own] = n.rstd[part_number(n.of_x, first + own)] = r;
     __syncthreads();
     for_staged(s, n.count, (int)n.width, [&](int row, int i, auto count) {
         constexpr int N = decltype(count)::value;
@@ -112,7 +119,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     const int64_t row = row_of_team<T>(), width = row < n.count ? n.width : 0;
     const int64_t at = width > 0 ? part_begin(n.of_x, row) : 0;
     const int64_t dy_at = width > 0 ? part_begin(n.of_y, row) : 0;
-    const float r = width > 0 ? n.rstd[row] : 0;
+    const float r = width > 0 ? n.rstd[part_number(n.of_x, row)] : 0;
     float lanes[EACH] = {};
     for_elements<T>(width, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
@@ -152,7 +159,7 @@ __global__ void __launch_bounds__(STAGED_THREADS) rms_norm_dx_staged(rms_gradien
     const int64_t first = (int64_t)blockIdx.x * s.rows;
     for_staged(s, n.count, (int)n.width, [&](int row, int i, auto count) {
         constexpr int N = decltype(count)::value;
-        const float r = n.rstd[first + row];
+        const float r = n.rstd[part_number(n.of_x, first + row)];
         float x[N], dy[N], weight[N];
         load<N>(n.x + part_begin(n.of_x, first + row) + i, x);
         load<N>(n.dy + part_begin(n.of_y, first + row) + i, dy);
@@ -177,7 +184,7 @@ __global__ void __launch_bounds__(STAGED_THREADS) rms_norm_dx_staged(rms_gradien
     for_staged(s, n.count, (int)n.width, [&](int row, int i, auto count) {
         constexpr int N = decltype(count)::value;
         const int64_t at = part_begin(n.of_x, first + row) + i;
-        const float r = n.rstd[first + row];
+        const float r = n.rstd[part_number(n.of_x, first + row)];
         float x[N], dy[N], residual[N];
         load<N>(normal + row * s.pitch + i, x);
         load<N>(g + row * s.pitch + i, dy);
@@ -198,9 +205,11 @@ template <typename T> struct rms_columns {
 
     template <int N> GPU void values(int64_t row, int64_t column, float (&to)[SUMS][N]) const
     {
+        const uint32_t part = (uint32_t)row, at = part / n.of_x.parts;
+        const int64_t within = (int64_t)(part % n.of_x.parts) * n.width + column;
         float x[N];
-        load<N>(n.x + part_begin(n.of_x, row) + column, x);
-        load<N>(n.dy + part_begin(n.of_y, row) + column, to[0]);
+        load<N>(n.x + at * n.of_x.stride + within, x);
+        load<N>(n.dy + at * n.of_y.stride + within, to[0]);
 #pragma unroll
         for (int j = 0; j < N; j++) {
             to[0][j] = to[0][j] * (x[j] * n.rstd[row]);
@@ -219,17 +228,25 @@ static int64_t count_of(const struct weft_cuda_rms *n)
     return n->rows * n->parts;
 }
 
+/* The same for every part of the rows. */
+static struct weft_grid grid_of_parts(struct weft_grid grid, const struct weft_cuda_rms *norm)
+{
+    grid.blocks.y = (unsigned)norm->parts;
+    return grid;
+}
+
 int weft_cuda_rms_norm(enum weft_dtype dtype, const struct weft_cuda_rms *norm, float epsilon,
                        void *y, float *rstd, struct CUstream_st *stream)
 {
     const int64_t w = norm->width, x_stride = norm->x_stride, y_stride = norm->y_stride;
+    if (count_of(norm) > UINT32_MAX || norm->parts > UINT16_MAX) return cudaErrorInvalidValue;
     if (count_of(norm) <= 0 || w <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        const rms_rows<T> n = {count_of(norm),
+        const rms_rows<T> n = {norm->rows,
                                w,
-                               {norm->parts, w, x_stride},
-                               {norm->parts, w, y_stride},
+                               {(uint32_t)norm->parts, w, x_stride},
+                               {(uint32_t)norm->parts, w, y_stride},
                                (const T *)norm->x,
                                (const T *)norm->weight,
                                (T *)y,
@@ -240,11 +257,12 @@ int weft_cuda_rms_norm(enum weft_dtype dtype, const struct weft_cuda_rms *norm, 
                                is_in_groups(n.y, w);
         const struct staging s = staging_of(w, 1, RMS_FACTS, in_groups);
         if (s.rows > 0)
-            return launch(rms_norm_staged<T>, grid_of_staged(s, n.count, 1, RMS_FACTS), stream, n,
+            return launch(rms_norm_staged<T>,
+                          grid_of_parts(grid_of_staged(s, n.count, 1, RMS_FACTS), norm), stream, n,
                           s);
         const bool wide = rows_are_wide(n.x, w, x_stride) && rows_are_wide(n.weight, w, w) &&
                           rows_are_wide(n.y, w, y_stride);
-        return launch(rms_norm<T>, grid_of_rows<T>(n.count), stream, n, wide);
+        return launch(rms_norm<T>, grid_of_parts(grid_of_rows<T>(n.count), norm), stream, n, wide);
     });
 }
 
@@ -258,13 +276,14 @@ int weft_cuda_rms_norm_backward(enum weft_dtype dtype, const struct weft_cuda_rm
                                 float *sums, void *workspace, struct CUstream_st *stream)
 {
     const int64_t w = norm->width, x_stride = norm->x_stride, y_stride = norm->y_stride;
+    if (count_of(norm) > UINT32_MAX || norm->parts > UINT16_MAX) return cudaErrorInvalidValue;
     if (w <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        const rms_gradients<T> n = {count_of(norm),
+        const rms_gradients<T> n = {norm->rows,
                                     w,
-                                    {norm->parts, w, x_stride},
-                                    {norm->parts, w, y_stride},
+                                    {(uint32_t)norm->parts, w, x_stride},
+                                    {(uint32_t)norm->parts, w, y_stride},
                                     (const T *)norm->x,
                                     (const T *)norm->weight,
                                     rstd,
@@ -273,7 +292,8 @@ int weft_cuda_rms_norm_backward(enum weft_dtype dtype, const struct weft_cuda_rm
                                     (T *)dx};
         int error = 0;
         if (sums != NULL)
-            error = launch_columns(rms_columns<T>{n}, n.count, w, sums, (float *)workspace, stream);
+            error = launch_columns(rms_columns<T>{n}, count_of(norm), w, sums, (float *)workspace,
+                                   stream);
         if (error != 0 || dx == NULL || n.count <= 0) return error;
         const bool in_groups = x_stride % STAGED_GROUP == 0 && y_stride % STAGED_GROUP == 0 &&
                                is_in_groups(n.x, w) && is_in_groups(n.weight, w) &&
@@ -281,12 +301,14 @@ int weft_cuda_rms_norm_backward(enum weft_dtype dtype, const struct weft_cuda_rm
                                is_in_groups(n.dx, w);
         const struct staging s = staging_of(w, 2, RMS_FACTS, in_groups);
         if (s.rows > 0)
-            return launch(rms_norm_dx_staged<T>, grid_of_staged(s, n.count, 2, RMS_FACTS), stream,
-                          n, s);
+            return launch(rms_norm_dx_staged<T>,
+                          grid_of_parts(grid_of_staged(s, n.count, 2, RMS_FACTS), norm), stream, n,
+                          s);
         const bool wide = rows_are_wide(n.x, w, x_stride) && rows_are_wide(n.weight, w, w) &&
                           rows_are_wide(n.dy, w, y_stride) &&
                           rows_are_wide(n.residual, w, x_stride) &&
                           rows_are_wide(n.dx, w, x_stride);
-        return launch(rms_norm_dx<T>, grid_of_rows<T>(n.count), stream, n, wide);
+        return launch(rms_norm_dx<T>, grid_of_parts(grid_of_rows<T>(n.count), norm), stream, n,
+                      wide);
     });
 }

@@ -32,9 +32,9 @@ HEAD = """# The study: memory for policies, memory for scheduling
     {command}
 
 Each model runs with its shipped config. gpt2, llama-3-8b and gpt3-13b are transformers. vgg-19 is a convolution
-network, uneven-64 has 64 units of uneven sizes, and mixtral-8x7b is a mixture of experts. A network has 0.25, 1 or 4 times the bandwidths of the config. A case
-is one model over one network, with seven limits of equal distance: from the least with a plan to the last that shortens
-greedy's step. All steps are simulated. `bench/results/study/points.csv` has every point, and
+network, uneven-64 has 64 units of uneven sizes, and mixtral-8x7b is a mixture of experts. A network has 0.25, 1 or 4 times
+the bandwidths of the config. A case is one model over one network, with seven limits of equal distance: from the least with a
+plan to the last that shortens greedy's step. All steps are simulated. `bench/results/study/points.csv` has every point, and
 `points.schema.json` its columns.
 """
 

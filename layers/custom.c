@@ -78,7 +78,7 @@ static void set_split(struct weft_subject *subject, struct weft_layer_work *work
     if (kept > work->saved_bytes) kept = work->saved_bytes;
     if (restored == 0) restored = work->saved_bytes - kept;
     work->splits[WEFT_RECOMPUTE_WHOLE] =
-        (struct weft_layer_split){true, kept, restored, work->forward_flops};
+        (struct weft_layer_split){true, kept, restored, work->forward_flops, 0};
 }
 
 static enum weft_status custom_needs(struct weft_subject *subject, struct weft_layer_work *work,

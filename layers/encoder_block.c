@@ -40,6 +40,7 @@ const struct weft_kind weft_kind_encoder_block = {
     .needs = encoder_block_needs,
     .keeps = {"both norms (mean, rstd, output), q, k, v, attention (log of row sums, output), "
               "residual, fc, GELU",
-              "q, k, v, residual, fc", "the layer's input alone"},
+              [WEFT_RECOMPUTE_SELECTIVE] = "q, k, v, residual, fc",
+              [WEFT_RECOMPUTE_WHOLE] = "the layer's input alone"},
     .add_sizes = weft_block_add_sizes,
 };

@@ -68,5 +68,6 @@ const struct weft_kind weft_kind_transformer_block = {
     WEFT_RECIPE(transformer_block_recipe),
     .keeps = {"ln1 (mean, rstd, output), q, k, v, attention (probabilities or statistics, output), "
               "residual, ln2 (mean, rstd, output), fc, GELU",
-              "q, k, v, residual, fc (on a GPU GELU too)", "the layer's input alone"},
+              [WEFT_RECOMPUTE_SELECTIVE] = "q, k, v, residual, fc (on a GPU GELU too)",
+              [WEFT_RECOMPUTE_WHOLE] = "the layer's input alone"},
 };

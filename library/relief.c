@@ -19,14 +19,18 @@ struct relief {
     bool joint;           /* told only if no part of it is enough */
 };
 
-enum { SELECTIVE = 1 << WEFT_RECOMPUTE_SELECTIVE, WHOLE = 1 << WEFT_RECOMPUTE_WHOLE };
+enum {
+    SELECTIVE = 1 << WEFT_RECOMPUTE_SELECTIVE,
+    WHOLE = 1 << WEFT_RECOMPUTE_WHOLE,
+    ANY = (1 << WEFT_RECOMPUTE_COUNT) - 1
+};
 
 static const struct relief reliefs[] = {
     {"plan.recompute=selective", SELECTIVE, false, false, false},
     {"plan.recompute=whole", WHOLE, false, false, false},
-    {"plan.recompute=auto", SELECTIVE | WHOLE, false, false, true},
+    {"plan.recompute=auto", ANY, false, false, true},
     {"train.micro_batch=auto", 0, true, false, false},
-    {"plan.recompute=auto and train.micro_batch=auto", SELECTIVE | WHOLE, true, false, true},
+    {"plan.recompute=auto and train.micro_batch=auto", ANY, true, false, true},
     {"plan.offload.parameters=[\"device\",\"host\"]", 0, false, true, false},
 };
 

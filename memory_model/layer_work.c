@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/checked.h"
 #include "memory_model/weigh.h"
+#include "memory_model/weigh_parts.h"
 
 static bool add_scratch(int64_t scratch_bytes, int64_t *temporary_bytes)
 {
@@ -21,6 +22,17 @@ static bool fits_levels(const struct weft_layer_work *work)
             return false;
     }
     return true;
+}
+
+int weft_weigh_timed_levels(const struct weft_weigh_options *options,
+                            const struct weft_layer *layer, struct weft_pool *pool)
+{
+    const int all = (1 << WEFT_RECOMPUTE_COUNT) - 1;
+    const char *key =
+        options->profile == NULL ? NULL : weft_layer_key(pool, layer, &options->batch);
+    const struct weft_layer_times *times =
+        key == NULL ? NULL : weft_profile_times(options->profile, layer->name, key);
+    return times == NULL || times->recomputes == 0 ? all : times->recomputes;
 }
 
 enum weft_status weft_weigh_layer_work(const struct weft_weigh_options *options,

@@ -153,21 +153,24 @@ static bool may_restore(const struct weft_weigher *w, int32_t layer,
     return true;
 }
 
-/* The levels of a layer: those of the config that backward can restore and that free bytes. Without
- * one, the layer keeps all. */
+/* The levels of a layer: those of the config that backward can restore, that free bytes, and that
+ * have times. If none of the config's has times, the problem refuses them. Without a level the
+ * layer keeps all. */
 static int levels_of(const struct weft_weigher *w, int32_t layer,
                      const struct weft_layer_work *work)
 {
     const uint8_t *asked = w->options->recomputes;
-    int levels = asked == NULL ? 0 : asked[layer] & 1 << WEFT_RECOMPUTE_NONE;
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+    const int none = 1 << WEFT_RECOMPUTE_NONE, all = asked == NULL ? 0 : asked[layer];
+    const int timed = all & w->timed[layer];
+    const int offered = (timed & ~none) != 0 ? timed : all;
+    int levels = all & none;
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         const struct weft_layer_split *split = &work->splits[level];
-        if (asked == NULL || (asked[layer] & 1 << level) == 0 || !split->possible) continue;
+        if ((offered & 1 << level) == 0 || !split->possible) continue;
         if (weft_arena_round(split->kept_bytes) < weft_arena_round(work->saved_bytes))
             levels |= 1 << level;
     }
-    const bool some = (levels & ~(1 << WEFT_RECOMPUTE_NONE)) != 0;
-    return some && may_restore(w, layer, work) ? levels : 1 << WEFT_RECOMPUTE_NONE;
+    return (levels & ~none) != 0 && may_restore(w, layer, work) ? levels : none;
 }
 
 /* Whether a layer may have an alternative: the config gives locations and levels. Whole
@@ -311,10 +314,15 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     struct weft_pool *pool = &w->weights->pool;
     struct weft_layer_work *works = weft_pool_array(pool, (size_t)n_layers, sizeof *works);
     struct weft_hold *holds = weft_pool_array(pool, most, sizeof *holds);
-    if (works == NULL || holds == NULL) return weft_fail_memory(err, "weights");
-    for (int32_t l = 0; l < n_layers; l++)
-        WEFT_TRY(weft_weigh_layer_work(w->options, &w->model->layers[l], pool, &works[l], err));
+    int *timed = weft_pool_array(pool, (size_t)n_layers, sizeof *timed);
+    if (works == NULL || holds == NULL || timed == NULL) return weft_fail_memory(err, "weights");
+    for (int32_t l = 0; l < n_layers; l++) {
+        const struct weft_layer *layer = &w->model->layers[l];
+        WEFT_TRY(weft_weigh_layer_work(w->options, layer, pool, &works[l], err));
+        timed[l] = weft_weigh_timed_levels(w->options, layer, pool);
+    }
     w->works = works;
+    w->timed = timed;
     int32_t n = 0;
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
     const struct weft_ring ring = weft_weigh_ring(w->options, w->shards);

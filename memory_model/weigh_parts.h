@@ -27,6 +27,7 @@ struct weft_weigher {
     const struct weft_weigh_options *options;
     struct weft_weights *weights;
     const struct weft_layer_work *works; /* by layer */
+    const int *timed;                    /* by layer: levels with times (weft_weigh_timed_levels) */
     int64_t total_bytes;
     bool overflow;
     /* With flat buffers: trainable units in the order of their reductions, the first
@@ -37,6 +38,11 @@ struct weft_weigher {
 
 /* Buffers of a unit's state: moments, and a master unless it computes in f32. */
 int32_t weft_weigh_count_states(const struct weft_weigh_options *options);
+
+/* Bits of the levels of recomputation that the profile has times of. All without a profile, or if
+ * the profile has none. The pool gets the layer's key. layer_work.c has it. */
+int weft_weigh_timed_levels(const struct weft_weigh_options *options,
+                            const struct weft_layer *layer, struct weft_pool *pool);
 
 /* The rules of the runtime that holds the memory. */
 const struct weft_target *weft_weigh_target(const struct weft_weigher *w);

@@ -190,7 +190,7 @@ static enum weft_status check_recomputed(struct step *step, int32_t index)
     const bool kept =
         weft_step_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL ||
         weft_step_operand(program, at, WEFT_BUFFER_RESTORED, at->layer, false) != NULL;
-    if (kept != (level == WEFT_RECOMPUTE_SELECTIVE))
+    if (kept != (level != WEFT_RECOMPUTE_WHOLE))
         return weft_step_fault(step, index,
                                "it does not read what its level of recomputation keeps");
     return WEFT_OK;

@@ -10,16 +10,30 @@
 enum { NAME_BYTES = 128, ALL = (1 << WEFT_RECOMPUTE_COUNT) - 1 };
 static const char path[] = "$.plan.recompute", if_needed[] = "if-needed";
 
-/* The levels that the config asks for by one word. False: it lists layers. */
-static bool read_word(const char *text, int *levels)
+/* Bit of the level with the name; 0: there is none. */
+static int find_level(const char *name, size_t length)
+{
+    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++)
+        if (strlen(weft_recompute_names[level]) == length &&
+            memcmp(weft_recompute_names[level], name, length) == 0)
+            return 1 << level;
+    return 0;
+}
+
+/* The levels that the config asks for: "auto", or their names. False: it lists layers. */
+static bool read_levels(const char *text, int *levels)
 {
     *levels = ALL;
     if (strcmp(text, "auto") == 0) return true;
-    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++) {
-        *levels = 1 << level;
-        if (strcmp(text, weft_recompute_names[level]) == 0) return true;
+    *levels = 0;
+    for (const char *at = text; *at != '\0';) {
+        const size_t length = strcspn(at, ",");
+        const int level = find_level(at, length);
+        if (level == 0) return false;
+        *levels |= level;
+        at += length + (at[length] == ',');
     }
-    return false;
+    return true;
 }
 
 /* Levels at which the layer can restore its saved activations, besides none. */
@@ -34,7 +48,7 @@ static int possible_levels(const struct weft_config *config, int32_t l)
     /* The last layer's backward follows its forward. A refused batch has its own error. */
     if (l + 1 == config->model->n_layers || weft_layer_work(layer, &batch, &work, &ignored) != 0)
         return 0;
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++)
         if (work.splits[level].possible && work.backward_reads_input &&
             (level == WEFT_RECOMPUTE_WHOLE ? target->recomputes : target->recomputes_parts))
             levels |= 1 << level;
@@ -45,6 +59,13 @@ static void find_unknown(const struct weft_config *config, const char *name,
                          struct weft_findings *findings, struct weft_pool *pool)
 {
     const size_t n = (size_t)config->model->n_layers;
+    if (find_level(name, strlen(name)) != 0) {
+        weft_findings_add(findings, config->source, path,
+                          "\"%s\" is a level, and another word is none: list levels alone, or "
+                          "layers alone",
+                          name);
+        return;
+    }
     const char **names = weft_pool_array(pool, n, sizeof *names);
     if (names == NULL) return;
     for (size_t l = 0; l < n; l++)
@@ -52,8 +73,9 @@ static void find_unknown(const struct weft_config *config, const char *name,
     const char *near = weft_field_nearest(name, names, n);
     weft_findings_add(
         findings, config->source, path,
-        "\"%s\" is neither if-needed, auto, none, selective nor whole, and no layer%s%s%s", name,
-        near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+        "\"%s\" is neither if-needed, auto, none, light, selective, medium, deep nor whole, and no "
+        "layer%s%s%s",
+        name, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
         near != NULL ? "\"?" : "; name layers of the model");
 }
 
@@ -115,7 +137,7 @@ void weft_config_take_recompute(struct weft_config *config, struct weft_findings
     }
     for (int32_t l = 0; l < n_layers; l++)
         levels[l] = 1 << WEFT_RECOMPUTE_NONE;
-    if (!read_word(text, &asked)) {
+    if (!read_levels(text, &asked)) {
         take_list(config, levels, findings);
     } else {
         for (int32_t l = 0; l < n_layers; l++) {

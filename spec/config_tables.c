@@ -443,8 +443,9 @@ static const struct weft_field plan_fields[] = {
      "use. More give its gathers more time, and its reductions or copies of state less. 0: the "
      "fastest of 1, 2, 4 and all; with clipping, of 2 and all"},
     {"recompute", WEFT_FIELD_STRING, AT(weft_plan_options, recompute), "null", 1, 0, NULL, NULL,
-     "recomputation of saved activations in backward: none, selective, whole, auto (the planner "
-     "decides for each layer), if-needed (none, and auto if nothing fits), or names of layers, "
+     "recomputation of saved activations in backward: a level (none, light, selective, medium, "
+     "deep, whole) or several, separated by commas, auto (any level; the planner decides for each "
+     "layer), if-needed (none, and auto if nothing fits), or names of layers, "
      "separated by commas, that may recompute; left out: if-needed"},
     {"offload", WEFT_FIELD_OBJECT, AT(weft_plan_options, offload), "null", 0, 0, NULL,
      &weft_offload_table, "tiers that a plan may use; left out: all of the cluster's"},

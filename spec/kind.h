@@ -131,8 +131,11 @@ struct weft_kind {
      * `subject`. */
     enum weft_status (*needs)(struct weft_subject *subject, struct weft_layer_work *work,
                               struct weft_error *err);
-    /* Saved activations that a level of recomputation keeps, for reports; NULL: not named. */
+    /* Saved activations that a level of recomputation keeps, for reports. NULL: named by name_kept,
+     * which appends the names; a kind without both does not name them. */
     const char *keeps[WEFT_RECOMPUTE_COUNT];
+    void (*name_kept)(const struct weft_layer *layer, const struct weft_batch *batch,
+                      enum weft_recompute level, struct weft_text *out);
     /* Appends " key=value" for everything that the layer's time depends on. NULL: hidden. */
     void (*add_sizes)(const struct weft_layer *layer, struct weft_text *out);
 };

@@ -64,7 +64,8 @@ struct weft_batch {
 struct weft_layer_split {
     bool possible;
     int64_t kept_bytes, dropped_bytes;
-    double flops; /* of restoring */
+    double flops;       /* of restoring */
+    double moved_bytes; /* least memory traffic of restoring; 0: that of all the layer's parts */
 };
 
 /* Buffers of one layer on one rank, not aligned; the layout aligns them. */

@@ -25,8 +25,8 @@ static void moved_work(const struct weft_subject *subject, struct weft_layer_wor
                                  (work->backward_reads_output ? output : 0);
 }
 
-/* Restoring reads the input and the kept bytes, and writes the dropped ones. Products read weights,
- * and only whole recomputation repeats products with weights. */
+/* Unless the kind tells, restoring reads the input and the kept bytes, and writes the dropped ones.
+ * Then only whole recomputation repeats products with weights, which it reads. */
 static void restored_work(const struct weft_subject *subject, struct weft_layer_work *work)
 {
     const double input = bytes_of(subject, subject->t * subject->h);
@@ -36,7 +36,9 @@ static void restored_work(const struct weft_subject *subject, struct weft_layer_
             level == WEFT_RECOMPUTE_WHOLE ? bytes_of(subject, subject->weights) : 0;
         if (split->possible)
             work->restore_moved_bytes[level] =
-                input + weights + (double)split->kept_bytes + (double)split->dropped_bytes;
+                split->moved_bytes > 0
+                    ? split->moved_bytes
+                    : input + weights + (double)split->kept_bytes + (double)split->dropped_bytes;
     }
 }
 

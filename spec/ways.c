@@ -3,11 +3,15 @@
 
 #include <string.h>
 
-const char *const weft_recompute_names[] = {"none", "selective", "whole", NULL};
+const char *const weft_recompute_names[] = {"none", "light", "selective", "medium",
+                                            "deep", "whole", NULL};
 
 static const char *const choice_names[WEFT_RECOMPUTE_COUNT][WEFT_HOME_COUNT] = {
     [WEFT_RECOMPUTE_NONE] = {"device", "host", "disk"},
+    [WEFT_RECOMPUTE_LIGHT] = {"light", "light+host", "light+disk"},
     [WEFT_RECOMPUTE_SELECTIVE] = {"selective", "selective+host", "selective+disk"},
+    [WEFT_RECOMPUTE_MEDIUM] = {"medium", "medium+host", "medium+disk"},
+    [WEFT_RECOMPUTE_DEEP] = {"deep", "deep+host", "deep+disk"},
     [WEFT_RECOMPUTE_WHOLE] = {"whole"},
 };
 

@@ -9,15 +9,21 @@
 
 #include "spec/tiers.h"
 
-/* The part of a layer's saved activations that forward drops and backward restores. Whole drops
- * all: only the layer's input is kept. Selective keeps results of products. */
+/* Levels of recomputation: the part of a layer's saved activations that forward drops and backward
+ * restores. A level is an index of the layer's list of levels, and some layers lack some. Whole
+ * drops all: only the layer's input is kept. Selective keeps results of products. Light, medium and
+ * deep are derived from a recipe (layers/recipe/levels.c), each with fewer kept bytes. */
 enum weft_recompute {
     WEFT_RECOMPUTE_NONE,
+    WEFT_RECOMPUTE_LIGHT,
     WEFT_RECOMPUTE_SELECTIVE,
+    WEFT_RECOMPUTE_MEDIUM,
+    WEFT_RECOMPUTE_DEEP,
     WEFT_RECOMPUTE_WHOLE,
-    WEFT_RECOMPUTE_COUNT
+    WEFT_RECOMPUTE_COUNT,
+    WEFT_RECOMPUTE_FIRST = WEFT_RECOMPUTE_NONE + 1 /* the first level that drops bytes */
 };
-/* "none", "selective", "whole"; NULL at the end. */
+/* "none", "light", "selective", "medium", "deep", "whole"; NULL at the end. */
 extern const char *const weft_recompute_names[WEFT_RECOMPUTE_COUNT + 1];
 
 struct weft_layer_choice {

@@ -129,6 +129,11 @@ static bool may_offload(const struct weft_config *config, int way)
     return ((way & 1) == 0 || state) && ((way & 2) == 0 || saved);
 }
 
+/* Levels that all layers can have alike; the joint plan may have every level. */
+enum {
+    BY_HAND = 1 << WEFT_RECOMPUTE_NONE | 1 << WEFT_RECOMPUTE_SELECTIVE | 1 << WEFT_RECOMPUTE_WHOLE
+};
+
 /* Lists every combination that the config allows, and the joint plan. */
 static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
 {
@@ -141,7 +146,7 @@ static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
     for (int p = 0; p < WEFT_POLICY_COUNT; p++)
         for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++)
             for (int way = 0; way < 4; way++)
-                if ((policies >> p & 1) != 0 && (levels >> level & 1) != 0 &&
+                if ((policies >> p & 1) != 0 && ((levels & BY_HAND) >> level & 1) != 0 &&
                     may_offload(config, way))
                     add_row(choice, weft_policy_name((enum weft_policy)p),
                             weft_recompute_names[level], offloads[way]);

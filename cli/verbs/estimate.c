@@ -221,8 +221,10 @@ static enum weft_status add_ways(const struct weft_cli *cli, bool timed, struct 
     struct weft_session session = {0};
     enum weft_status status = weft_place_open(cli, &nowhere, &session, err);
     if (status == WEFT_OK) status = weft_estimate_stage_ways(&session, err);
-    if (status == WEFT_OK)
-        weft_report_ways(session.stages.problem, session.config->model, timed, answer);
+    if (status == WEFT_OK) {
+        const struct weft_batch batch = weft_config_batch(session.config);
+        weft_report_ways(session.stages.problem, session.config->model, &batch, timed, answer);
+    }
     weft_session_close(&session);
     return status;
 }

@@ -120,13 +120,14 @@ extern const struct weft_field weft_llama_keys[WEFT_LLAMA_KEYS];
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
     .parts = weft_recipe_parts, .gpu_lacks = weft_recipe_gpu_lacks, .closes_residual = true,       \
     .trains = true, .complete = weft_recipe_complete, .check = weft_llama_check,                   \
-    .add_sizes = weft_llama_add_sizes
+    .add_sizes = weft_llama_add_sizes, .name_kept = weft_recipe_name_kept
 #define WEFT_LLAMA(table)                                                                          \
     WEFT_LLAMA_FUNCTIONS(table),                                                                   \
         .keeps = {"norms (rstd, output), q, k, v, attention (log of row sums, output), residual, " \
                   "gate, up, "                                                                     \
                   "their product",                                                                 \
-                  "q, k, v, residual, gate, up", "the layer's input alone"}
+                  [WEFT_RECOMPUTE_SELECTIVE] = "q, k, v, residual, gate, up",                      \
+                  [WEFT_RECOMPUTE_WHOLE] = "the layer's input alone"}
 int32_t weft_llama_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
 /* Appends " hidden= heads= kv_heads= ffn=", " head_dim=" if it is not hidden / heads, " window=" if
  * there is one, " capped" with a cap of scores, and " qkv_bias" with biases. Time depends on no

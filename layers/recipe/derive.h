@@ -9,6 +9,27 @@
 enum weft_status weft_walk_add_steps(struct weft_walk *walk, struct weft_error *err);
 /* saved.c: finds the values that backward reads, merges places, and places saved values. */
 enum weft_status weft_walk_save(struct weft_walk *walk, struct weft_error *err);
+/* The group of a saved value's place, as a bit: a step's statistics and first output, or the
+ * activation of its product. A GPU's product may compute its activation with other bits than the
+ * activation alone, so there both are one group. A level keeps or drops whole groups. */
+uint64_t weft_walk_group(const struct weft_walk *walk, const struct weft_value *value);
+/* True if a backward reads a value on the place. */
+bool weft_walk_is_read(const struct weft_walk *walk, int32_t place);
+/* Sets homes of places, and the steps that restore, for kept groups. Offsets stay. */
+void weft_walk_drop(struct weft_walk *walk, uint64_t keeps);
+/* Gives the walk a level that keeps such groups, with offsets of all values. */
+void weft_walk_keep(struct weft_walk *walk, enum weft_recompute level, uint64_t keeps);
+
+/* levels.c: groups that each level keeps. `possible` has a bit for each level that the layer has:
+ * none, selective, whole, and derived ones that keep other groups than selective. */
+struct weft_walk_levels {
+    uint64_t keeps[WEFT_RECOMPUTE_COUNT];
+    unsigned possible;
+};
+struct weft_walk_levels weft_walk_levels(const struct weft_walk *walk);
+/* Elements of parameters that the step's forward reads. */
+double weft_step_weights(const struct weft_walk *walk, const struct weft_walk_step *step);
+
 /* gradients.c: the way of each gradient, and backward's temporaries. */
 enum weft_status weft_walk_add_gradients(struct weft_walk *walk, struct weft_error *err);
 

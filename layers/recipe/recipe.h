@@ -143,10 +143,12 @@ enum weft_status weft_recipe_parts(const struct weft_layer *layer, int32_t index
                                    struct weft_tensor_part out[WEFT_PARTS], int32_t *n_parts,
                                    struct weft_error *err);
 void weft_recipe_add_sizes(const struct weft_layer *layer, struct weft_text *out);
+void weft_recipe_name_kept(const struct weft_layer *layer, const struct weft_batch *batch,
+                           enum weft_recompute level, struct weft_text *out);
 const char *weft_recipe_gpu_lacks(const struct weft_layer *layer, int64_t seq_len);
 #define WEFT_RECIPE(table)                                                                         \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
     .parts = weft_recipe_parts, .add_sizes = weft_recipe_add_sizes,                                \
-    .gpu_lacks = weft_recipe_gpu_lacks
+    .name_kept = weft_recipe_name_kept, .gpu_lacks = weft_recipe_gpu_lacks
 
 #endif

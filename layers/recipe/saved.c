@@ -49,34 +49,33 @@ static enum weft_status merge_places(struct weft_walk *walk, struct weft_error *
     return WEFT_OK;
 }
 
-/* True if a backward reads a value on the place. */
-static bool is_read(const struct weft_walk *walk, int32_t place)
+bool weft_walk_is_read(const struct weft_walk *walk, int32_t place)
 {
     for (int32_t i = 0; i < walk->n_values; i++)
         if (walk->values[i].place == place && walk->values[i].is_needed) return true;
     return false;
 }
 
-/* True if the level keeps the place: selective keeps results of products with weights. A GPU's
- * product may compute its activation with other bits than the activation alone, so both are kept or
- * dropped together there. Values next to the layer's output are kept, as no backward has the output
- * to compute it again. */
-static bool keeps_place(const struct weft_walk *walk, const struct weft_value *value)
+uint64_t weft_walk_group(const struct weft_walk *walk, const struct weft_value *value)
 {
     const struct weft_walk_step *maker = &walk->steps[value->maker];
-    const bool is_result = value == &walk->values[maker->out[0]];
     const bool is_then = maker->n_out > 1 && value == &walk->values[maker->out[1]];
+    return UINT64_C(1) << (value->maker + (is_then && !walk->batch.on_gpu ? WEFT_RECIPE_STEPS : 0));
+}
+
+/* True if a level that keeps such groups keeps the place. Values next to the layer's output are
+ * kept, as no backward has the output to compute it again. */
+static bool keeps_place(const struct weft_walk *walk, const struct weft_value *value,
+                        uint64_t keeps)
+{
     const bool makes_output =
         walk->output != WEFT_WALK_NONE && walk->values[walk->output].maker == value->maker;
     return walk->level == WEFT_RECOMPUTE_NONE || makes_output ||
-           (walk->level == WEFT_RECOMPUTE_SELECTIVE && maker->op->has_weight &&
-            (is_result || (is_then && walk->batch.on_gpu)));
+           (keeps & weft_walk_group(walk, value)) != 0;
 }
 
-static void put_value(struct weft_walk *walk, struct weft_value *value, enum weft_value_home home,
-                      int64_t *bytes)
+static void put_value(struct weft_walk *walk, struct weft_value *value, int64_t *bytes)
 {
-    value->home = home;
     value->offset = *bytes;
     *bytes = weft_plus(&walk->fits, *bytes, weft_walk_bytes(walk, value));
 }
@@ -117,22 +116,34 @@ static void place_temporaries(struct weft_walk *walk)
     walk->forward_bytes = weft_plus(&walk->fits, walk->forward_scores, most_forward_scores(walk));
 }
 
-/* Saved values lie in the order of steps, statistics before outputs. */
-static void place_values(struct weft_walk *walk)
+static void find_homes(struct weft_walk *walk, uint64_t keeps)
 {
     const int32_t y =
         walk->output == WEFT_WALK_NONE ? WEFT_WALK_NONE : walk->values[walk->output].place;
     for (int32_t i = 1; i < walk->n_values; i++) {
         struct weft_value *value = &walk->values[i];
+        const bool is_read = weft_walk_is_read(walk, i);
         if (value->place != i) continue;
         if (i == y)
             value->home = WEFT_VALUE_OUTPUT;
-        else if (is_read(walk, i) && keeps_place(walk, value))
-            put_value(walk, value, WEFT_VALUE_KEPT, &walk->kept_bytes);
-        else if (is_read(walk, i) || walk->level != WEFT_RECOMPUTE_NONE)
-            put_value(walk, value, WEFT_VALUE_DROPPED, &walk->dropped_bytes);
+        else if (is_read && keeps_place(walk, value, keeps))
+            value->home = WEFT_VALUE_KEPT;
+        else if (is_read || walk->level != WEFT_RECOMPUTE_NONE)
+            value->home = WEFT_VALUE_DROPPED;
         else
             value->home = WEFT_VALUE_TEMPORARY;
+    }
+}
+
+/* Saved values lie in the order of steps, statistics before outputs. */
+static void place_values(struct weft_walk *walk)
+{
+    walk->kept_bytes = walk->dropped_bytes = 0;
+    for (int32_t i = 1; i < walk->n_values; i++) {
+        struct weft_value *value = &walk->values[i];
+        if (value->place != i) continue;
+        if (value->home == WEFT_VALUE_KEPT) put_value(walk, value, &walk->kept_bytes);
+        if (value->home == WEFT_VALUE_DROPPED) put_value(walk, value, &walk->dropped_bytes);
     }
     place_temporaries(walk);
 }
@@ -154,10 +165,11 @@ static void find_restored(struct weft_walk *walk)
 {
     bool wanted[WEFT_WALK_VALUES] = {false};
     for (int32_t i = 1; i < walk->n_values; i++)
-        wanted[i] = walk->values[i].home == WEFT_VALUE_DROPPED && is_read(walk, i);
+        wanted[i] = walk->values[i].home == WEFT_VALUE_DROPPED && weft_walk_is_read(walk, i);
     for (int32_t i = walk->n_steps - 1; i >= 0; i--) {
         struct weft_walk_step *step = &walk->steps[i];
         bool first = false, second = false;
+        step->restore = WEFT_RESTORE_NONE;
         for (int32_t k = 0; k < step->n_statistics; k++)
             first = first || wanted[walk->values[step->statistics[k]].place];
         first = first || wanted[walk->values[step->out[0]].place];
@@ -169,11 +181,31 @@ static void find_restored(struct weft_walk *walk)
     }
 }
 
+void weft_walk_drop(struct weft_walk *walk, uint64_t keeps)
+{
+    find_homes(walk, keeps);
+    find_restored(walk);
+}
+
+void weft_walk_keep(struct weft_walk *walk, enum weft_recompute level, uint64_t keeps)
+{
+    walk->level = level;
+    walk->keeps = keeps;
+    weft_walk_drop(walk, keeps);
+    place_values(walk);
+}
+
 enum weft_status weft_walk_save(struct weft_walk *walk, struct weft_error *err)
 {
+    struct weft_walk_levels levels = {0};
     find_needed(walk);
     WEFT_TRY(merge_places(walk, err));
-    place_values(walk);
-    if (walk->level != WEFT_RECOMPUTE_NONE) find_restored(walk);
+    if (walk->level != WEFT_RECOMPUTE_NONE) {
+        levels = weft_walk_levels(walk);
+        if ((levels.possible & 1u << walk->level) == 0)
+            return weft_layer_refuse(err, walk->layer, "it has no level \"%s\" of recomputation",
+                                     weft_recompute_names[walk->level]);
+    }
+    weft_walk_keep(walk, walk->level, levels.keeps[walk->level]);
     return WEFT_OK;
 }

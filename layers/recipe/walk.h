@@ -109,6 +109,7 @@ struct weft_walk {
     const struct weft_layer *layer;
     struct weft_batch batch;
     enum weft_recompute level;
+    uint64_t keeps; /* groups of saved values that the level keeps (weft_walk_group) */
     double residual_std;
     int64_t rows;
     struct weft_sizes fits; /* whether sizes overflowed */
@@ -138,7 +139,8 @@ struct weft_walk {
 };
 
 /* Derives the walk of a layer; its kind has a recipe. WEFT_E_DATA if the recipe or a size is
- * wrong. If a size overflows, `fits.overflowed` is true and offsets are undefined. */
+ * wrong, or if the layer lacks the level. If a size overflows, `fits.overflowed` is true and
+ * offsets are undefined. */
 WEFT_MUST_USE enum weft_status weft_walk_derive(const struct weft_layer *layer,
                                                 const struct weft_batch *batch,
                                                 enum weft_recompute level, struct weft_walk *out,

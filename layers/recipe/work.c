@@ -31,6 +31,12 @@ static double elements_of(const struct weft_walk *walk, const struct weft_walk_s
     return elements;
 }
 
+double weft_step_weights(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    return step->op->weights != NULL ? step->op->weights(walk, step)
+                                     : elements_of(walk, step, false);
+}
+
 /* In a recipe with products, flops and parameters of other steps are left out. */
 static void add_flops(const struct weft_walk *walk, struct weft_subject *subject,
                       struct weft_layer_work *work)
@@ -75,16 +81,60 @@ static void add_scratch(struct weft_walk *walk, struct weft_layer_work *work)
     work->backward_scratch_bytes = weft_plus(&walk->fits, work->backward_scratch_bytes, own);
 }
 
-static struct weft_layer_split split_of(const struct weft_walk *walk)
+/* Adds the bytes of a value's place to *bytes, once. */
+static void count_place(struct weft_walk *walk, int32_t value, bool *counted, double *bytes)
 {
-    struct weft_layer_split split = {
-        .possible = true, .kept_bytes = walk->kept_bytes, .dropped_bytes = walk->dropped_bytes};
+    const int32_t place = value == WEFT_WALK_NONE ? WEFT_WALK_NONE : walk->values[value].place;
+    if (place == WEFT_WALK_NONE || counted[place]) return;
+    counted[place] = true;
+    *bytes += (double)weft_walk_bytes(walk, &walk->values[place]);
+}
+
+/* Least traffic of restoring: every place that a restored step reads or writes moves once, and its
+ * weights do. */
+static double moved_by_restoring(struct weft_walk *walk)
+{
+    bool counted[WEFT_WALK_VALUES] = {false};
+    double bytes = 0;
+    for (int32_t i = 0; i < walk->n_steps; i++) {
+        const struct weft_walk_step *step = &walk->steps[i];
+        if (step->restore == WEFT_RESTORE_NONE) continue;
+        for (int32_t k = 0; k < step->n_out; k++)
+            count_place(walk, step->out[k], counted, &bytes);
+        if (step->restore == WEFT_RESTORE_THEN) continue;
+        for (int32_t k = 0; k < step->n_in; k++)
+            count_place(walk, step->in[k].value, counted, &bytes);
+        for (int32_t k = 0; k < step->n_statistics; k++)
+            count_place(walk, step->statistics[k], counted, &bytes);
+        count_place(walk, step->add.value, counted, &bytes);
+        bytes += weft_step_weights(walk, step) * (double)weft_dtype_bytes(walk->batch.compute);
+    }
+    return bytes;
+}
+
+static struct weft_layer_split split_of(struct weft_walk *walk)
+{
+    struct weft_layer_split split = {.possible = true,
+                                     .kept_bytes = walk->kept_bytes,
+                                     .dropped_bytes = walk->dropped_bytes,
+                                     .moved_bytes = moved_by_restoring(walk)};
     for (int32_t i = 0; i < walk->n_steps; i++) {
         const struct weft_walk_step *step = &walk->steps[i];
         if (step->restore == WEFT_RESTORE_ALL && step->op->counts)
             split.flops += step->op->flops(walk, step);
     }
     return split;
+}
+
+/* Fills in the levels of recomputation. The walk takes each in turn. */
+static void add_splits(struct weft_walk *walk, struct weft_layer_work *work)
+{
+    const struct weft_walk_levels levels = weft_walk_levels(walk);
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
+        if ((levels.possible & 1u << level) == 0) continue;
+        weft_walk_keep(walk, (enum weft_recompute)level, levels.keeps[level]);
+        work->splits[level] = split_of(walk);
+    }
 }
 
 enum weft_status weft_recipe_needs(struct weft_subject *subject, struct weft_layer_work *work,
@@ -99,15 +149,8 @@ enum weft_status weft_recipe_needs(struct weft_subject *subject, struct weft_lay
     work->backward_reads_output = walk.reads_output;
     add_flops(&walk, subject, work);
     add_scratch(&walk, work);
+    if (subject->layer->kind->recipe->recomputes) add_splits(&walk, work);
     subject->sizes.overflowed |= walk.fits.overflowed;
-    const struct weft_recipe *recipe = subject->layer->kind->recipe;
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT && recipe->recomputes;
-         level++) {
-        WEFT_TRY(weft_walk_derive(subject->layer, subject->batch, (enum weft_recompute)level, &walk,
-                                  err));
-        work->splits[level] = split_of(&walk);
-        subject->sizes.overflowed |= walk.fits.overflowed;
-    }
     return WEFT_OK;
 }
 

@@ -166,8 +166,8 @@ void weft_block_set_splits(struct weft_subject *subject, int64_t products, doubl
     struct weft_sizes *sizes = &subject->sizes;
     const int64_t kept =
         weft_times(sizes, subject->rows, weft_times(sizes, products, subject->element_bytes));
-    work->splits[WEFT_RECOMPUTE_SELECTIVE] =
-        (struct weft_layer_split){true, kept, kept < 0 ? -1 : work->saved_bytes - kept, attention};
+    work->splits[WEFT_RECOMPUTE_SELECTIVE] = (struct weft_layer_split){
+        true, kept, kept < 0 ? -1 : work->saved_bytes - kept, attention, 0};
     work->splits[WEFT_RECOMPUTE_WHOLE] = (struct weft_layer_split){
-        true, 0, work->saved_bytes, work->forward_flops - 2 * subject->t * last};
+        true, 0, work->saved_bytes, work->forward_flops - 2 * subject->t * last, 0};
 }

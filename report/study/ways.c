@@ -72,22 +72,38 @@ static struct figures figures_of(const struct weft_problem *problem, int32_t d, 
     return out;
 }
 
-static const char *kept_tensors(const struct weft_model *model,
-                                const struct weft_problem_decision *decision, int32_t k)
+/* Appends the names of saved activations that a layer's strategy keeps. */
+static void name_kept(const struct weft_model *model, const struct weft_batch *batch,
+                      const struct weft_problem_decision *decision, int32_t k,
+                      struct weft_text *out)
 {
-    if (!decision->is_of_layer) return NULL;
-    return model->layers[decision->layer].kind->keeps[decision->strategies[k].recompute];
+    const enum weft_recompute level = decision->strategies[k].recompute;
+    weft_text_init(out);
+    if (!decision->is_of_layer) return;
+    const struct weft_layer *layer = &model->layers[decision->layer];
+    if (layer->kind->keeps[level] != NULL)
+        weft_text_add(out, layer->kind->keeps[level]);
+    else if (layer->kind->name_kept != NULL)
+        layer->kind->name_kept(layer, batch, level, out);
+}
+
+/* Layers of one kind and of equal figures keep values of equal names. */
+static bool are_of_kind(const struct weft_model *model, const struct weft_problem_decision *x,
+                        const struct weft_problem_decision *y)
+{
+    return !x->is_of_layer || model->layers[x->layer].kind == model->layers[y->layer].kind;
 }
 
 static bool are_identical(const struct weft_problem *problem, const struct weft_model *model,
                           int32_t a, int32_t b)
 {
     const struct weft_problem_decision *x = &problem->decisions[a], *y = &problem->decisions[b];
-    if (x->is_of_layer != y->is_of_layer || x->n_strategies != y->n_strategies) return false;
+    if (x->is_of_layer != y->is_of_layer || x->n_strategies != y->n_strategies ||
+        !are_of_kind(model, x, y))
+        return false;
     for (int32_t k = 0; k < x->n_strategies; k++) {
         const struct figures p = figures_of(problem, a, k), q = figures_of(problem, b, k);
-        if (x->strategies[k].kind != y->strategies[k].kind ||
-            kept_tensors(model, x, k) != kept_tensors(model, y, k) || memcmp(&p, &q, sizeof p) != 0)
+        if (x->strategies[k].kind != y->strategies[k].kind || memcmp(&p, &q, sizeof p) != 0)
             return false;
     }
     return true;
@@ -161,15 +177,16 @@ static void put_time(struct weft_rows *rows, int32_t column, int64_t ns)
 
 /* Adds a row for each strategy of a group. */
 static void add_group(const struct weft_problem *problem, const struct weft_model *model,
-                      struct group group, bool timed, struct weft_rows *rows)
+                      const struct weft_batch *batch, struct group group, bool timed,
+                      struct weft_rows *rows)
 {
     const struct weft_problem_decision *decision = &problem->decisions[group.first];
-    const char *before = "";
-    struct weft_text names;
+    struct weft_text names, keeps, before;
+    weft_text_init(&before);
     show_names(problem, group, &names);
     for (int32_t k = 0; k < decision->n_strategies; k++) {
         const struct figures figures = figures_of(problem, group.first, k);
-        const char *keeps = kept_tensors(model, decision, k);
+        name_kept(model, batch, decision, k, &keeps);
         weft_rows_begin(rows, NULL);
         weft_rows_word(rows, OF, decision->is_of_layer ? "layer" : "unit");
         weft_rows_word(rows, NAMES, weft_text_chars(&names));
@@ -181,17 +198,20 @@ static void add_group(const struct weft_problem *problem, const struct weft_mode
         if (timed) put_time(rows, COMPUTE, figures.compute_ns);
         if (timed) put_time(rows, NETWORK, figures.network_ns);
         if (timed) put_time(rows, COPIES, figures.others_ns);
-        weft_rows_word(rows, KEEPS, keeps);
-        if (keeps != NULL && keeps == before)
+        if (keeps.length > 0) weft_rows_word(rows, KEEPS, weft_text_chars(&keeps));
+        if (keeps.length > 0 && strcmp(weft_text_chars(&keeps), weft_text_chars(&before)) == 0)
             weft_rows_show(rows, KEEPS, WEFT_PAINT_NONE, "the same");
+        weft_text_finish(&before);
         before = keeps;
     }
+    weft_text_finish(&before);
     weft_text_finish(&names);
 }
 
 /* Adds a table of text for the largest group of units or of layers. */
 static void say_largest(const struct weft_problem *problem, const struct weft_model *model,
-                        bool of_layers, bool timed, struct weft_answer *answer)
+                        const struct weft_batch *batch, bool of_layers, bool timed,
+                        struct weft_answer *answer)
 {
     struct weft_text names;
     struct group group;
@@ -216,14 +236,14 @@ static void say_largest(const struct weft_problem *problem, const struct weft_mo
     if (problem->n_tiers > 1) weft_rows_head(rows, COPIES, "copies");
     if (of_layers) weft_rows_head(rows, KEEPS, "keeps");
     if (rows != NULL) rows->indent = 2;
-    add_group(problem, model, group, timed, rows);
+    add_group(problem, model, batch, group, timed, rows);
 }
 
 void weft_report_ways(const struct weft_problem *problem, const struct weft_model *model,
-                      bool timed, struct weft_answer *answer)
+                      const struct weft_batch *batch, bool timed, struct weft_answer *answer)
 {
-    say_largest(problem, model, false, timed, answer);
-    say_largest(problem, model, true, timed, answer);
+    say_largest(problem, model, batch, false, timed, answer);
+    say_largest(problem, model, batch, true, timed, answer);
     weft_answer_say(answer, NULL,
                     "at rest, kept  bytes on the device in every slot; of a layer from forward to "
                     "backward\n"
@@ -231,5 +251,5 @@ void weft_report_ways(const struct weft_problem *problem, const struct weft_mode
     struct weft_rows *rows = weft_answer_table(answer, "strategies", columns, N_COLUMNS);
     if (rows != NULL) rows->is_flat = true;
     for (struct group group = {0, -1}; next_group(problem, model, &group);)
-        add_group(problem, model, group, timed, rows);
+        add_group(problem, model, batch, group, timed, rows);
 }

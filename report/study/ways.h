@@ -6,12 +6,13 @@
 
 #include "problem/problem.h"
 #include "report/answer.h"
+#include "spec/layer.h"
 #include "spec/model.h"
 
 /* Adds two tables of text, for the largest group of units and of layers, and the table "strategies"
  * of data for all. Times are "-" or null unless `timed`. A kind of layer without choices has no
- * table of text. The model is the problem's. */
+ * table of text. The model and the batch are the problem's. */
 void weft_report_ways(const struct weft_problem *problem, const struct weft_model *model,
-                      bool timed, struct weft_answer *answer);
+                      const struct weft_batch *batch, bool timed, struct weft_answer *answer);
 
 #endif

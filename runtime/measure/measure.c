@@ -109,7 +109,7 @@ static enum weft_status list_layers(struct weft_measuring *m, struct weft_error 
                                            .backward_scratch_bytes = needs.backward_bytes};
         struct weft_layer_work work;
         WEFT_TRY(weft_layer_work(&config->model->layers[l], &batch, &work, err));
-        for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
             if (!work.splits[level].possible) continue;
             times->levels[level] = (struct weft_level_times){1, 1};
             times->recomputes |= 1 << level;

@@ -406,6 +406,13 @@ static enum weft_status find_step(struct rehearsal *r, int64_t *step_ns, struct 
     return weft_measure_most(r->options->comm, step_ns, 1, err);
 }
 
+/* Flops in the time of a pass: its own, or those in the time of its traffic. */
+static double flops_in_time(double flops, double moved_bytes)
+{
+    enum { FLOPS_A_BYTE = 160 };
+    return fmax(flops, FLOPS_A_BYTE * moved_bytes);
+}
+
 /* A row whose key has fewer layers than levels is unseen. Its backward takes longer than without
  * recomputation by the share of the forward's flops that restoring repeats. */
 static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_rehearsal *out,
@@ -422,7 +429,9 @@ static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_re
         for (int32_t row = key + n_keys; row < r->n_rows; row += n_keys) {
             const struct weft_layer_split *split = &work.splits[row / n_keys];
             if (!split->possible || r->row_layers[row] > 0 || work.forward_flops <= 0) continue;
-            const double share = split->flops / work.forward_flops;
+            const double share =
+                flops_in_time(split->flops, work.restore_moved_bytes[row / n_keys]) /
+                flops_in_time(work.forward_flops, work.forward_moved_bytes);
             out->layers[row] = *plain;
             out->layers[row].backward_ns += llround((double)plain->forward_ns * share);
             out->layers[row].mean_backward_ns += llround((double)plain->mean_forward_ns * share);

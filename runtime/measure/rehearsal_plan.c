@@ -35,13 +35,19 @@ static int32_t leanest_policy(const struct weft_problem *problem, int32_t u, boo
 }
 
 /* Layers with the same strategies take turns at the levels of recomputation, with all on the
- * device, so that one plan measures all levels. */
+ * device, so that one plan measures all levels. Keeping all and the deepest level come first: a
+ * model may have fewer layers than levels. */
 static int32_t turn_of_layer(const struct weft_problem *problem, int32_t decision)
 {
     const struct weft_problem_decision *of = &problem->decisions[decision];
     int32_t before = 0, n = 0, levels[WEFT_LAYER_CHOICES] = {0};
     for (int32_t k = 0; k < of->n_strategies; k++)
         if (of->strategies[k].home == WEFT_HOME_DEVICE) levels[n++] = k;
+    for (int32_t i = n - 1; i > 1; i--) {
+        const int32_t later = levels[i];
+        levels[i] = levels[i - 1];
+        levels[i - 1] = later;
+    }
     for (int32_t d = weft_problem_n_units(problem); d < decision; d++) {
         const struct weft_problem_decision *other = &problem->decisions[d];
         before += other->n_strategies == of->n_strategies &&

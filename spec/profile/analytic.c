@@ -103,7 +103,7 @@ static enum weft_status layer_times(struct figures *figures, const struct weft_l
     double peak = weft_flops_peak(figures->config, &figure);
     if (peak <= 0) note_missing(figures, figure, part);
     if (device->memory_bytes_per_s <= 0) note_missing(figures, "device.memory_bandwidth", part);
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++)
         if (figures->config->recomputes != NULL && work.splits[level].possible)
             out->recomputes |= 1 << level;
     if (peak <= 0 || device->memory_bytes_per_s <= 0) return WEFT_OK;
@@ -111,7 +111,7 @@ static enum weft_status layer_times(struct figures *figures, const struct weft_l
     out->forward_ns = to_ns(fmax(work.forward_flops / rate, work.forward_moved_bytes / bandwidth));
     out->backward_ns =
         to_ns(fmax(work.backward_flops / rate, work.backward_moved_bytes / bandwidth));
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         if ((out->recomputes & 1 << level) == 0) continue;
         const int64_t restore_ns = to_ns(
             fmax(work.splits[level].flops / rate, work.restore_moved_bytes[level] / bandwidth));

@@ -28,8 +28,14 @@ static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
                      "micro-batch"),
     WEFT_KEY_RANGE(weft_layer_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
     WEFT_KEY_RANGE(weft_layer_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "light", &level_table,
+                     "with light recomputation"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "selective", &level_table,
                      "with selective recomputation"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "medium", &level_table,
+                     "with medium recomputation"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "deep", &level_table,
+                     "with deep recomputation"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "whole", &level_table,
                      "with whole recomputation"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "forward_scratch_bytes", weft_layer_times,
@@ -149,7 +155,7 @@ bool weft_profile_has_times(const struct weft_profile *profile, const struct wef
         const struct weft_layer_times *times =
             key == NULL ? NULL : weft_profile_times(profile, layer->name, key);
         known = times != NULL;
-        for (int level = WEFT_RECOMPUTE_NONE + 1; level < WEFT_RECOMPUTE_COUNT && known; level++)
+        for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT && known; level++)
             if (config->recomputes != NULL && (config->recomputes[l] >> level & 1) != 0)
                 known = weft_layer_times_at(times, (enum weft_recompute)level) != NULL;
     }
@@ -180,7 +186,7 @@ static void write_scratch(const struct weft_layer_times *times, struct weft_json
 
 static void write_levels(const struct weft_layer_times *times, struct weft_json_writer *writer)
 {
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         const struct weft_level_times *at = weft_layer_times_at(times, (enum weft_recompute)level);
         if (at == NULL) continue;
         weft_json_key(writer, weft_recompute_names[level]);
@@ -194,7 +200,7 @@ static void write_levels(const struct weft_layer_times *times, struct weft_json_
 static enum weft_status read_levels(const struct weft_json_value *value, const char *where,
                                     struct weft_layer_times *times, struct weft_error *err)
 {
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         const struct weft_json_value *at = NULL;
         const char *name = weft_recompute_names[level];
         char place[640];

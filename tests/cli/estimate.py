@@ -182,6 +182,7 @@ def each_strategy_has_bytes_times_and_tensors(weft):
     """gpt-tiny: 4 samples of 64 tokens in f32, hidden 64, ffn 256, 4 heads."""
     rows = strategies(weft, os.path.join(RUNS, "gpt-tiny-host.json"))
     saved = {name: row for (of, names, name), row in rows.items() if of == "layer" and names == "h.0-3"}
+    derived = {name: saved.pop(name) for name in list(saved) if name.split("+")[0] in ("light", "medium", "deep")}
     assert list(saved) == ["device", "host", "selective", "selective+host", "whole"], saved
     every = 4 * (4 * 64) * (2 + 64 + 3 * 64 + 4 * 64 + 64 + 64 + 2 + 64 + 256 + 256)
     some = 4 * (4 * 64) * (3 * 64 + 64 + 256)
@@ -190,6 +191,9 @@ def each_strategy_has_bytes_times_and_tensors(weft):
     there = {name: row["host_bytes"] for name, row in saved.items()}
     assert there == {"device": 0, "host": -(-every // 4096) * 4096, "selective": 0, "selective+host": some,
                      "whole": 0}, there
+    less = [row["rest_bytes"] for name, row in derived.items() if "+" not in name]
+    assert len(less) >= 1 and every > less[0] and less == sorted(set(less), reverse=True) and less[-1] > 0, derived
+    assert len({row["keeps"] for row in derived.values()}) == len(less), derived
     assert saved["selective"]["keeps"] == "q, k, v, residual, fc (on a GPU GELU too)", saved
     assert saved["device"]["compute_ns"] == 0 < saved["selective"]["compute_ns"] < saved["whole"]["compute_ns"]
     assert saved["selective+host"]["copies_ns"] < saved["host"]["copies_ns"] and saved["device"]["copies_ns"] == 0

@@ -74,7 +74,7 @@ def a_limit_that_needs_recomputation_is_met_with_it(weft):
     weft.expect(78, "plan", config, "--memory-limit", "1KiB", *none,
                 says="With plan.recompute=auto and train.micro_batch=auto the least limit is")
     plan = json.loads(weft.expect(0, "plan", config, *limit, *auto, "--json", "-o", weft.path("recomputed.json")))
-    assert "whole" in json.dumps(plan["saved"]), plan
+    assert re.search("light|selective|medium|deep|whole", json.dumps(plan["saved"])), plan
     weft.expect(0, "verify", weft.path("recomputed.json"), "--config", config, *auto, *limit)
     weft.expect(65, "plan", config, "--set", "plan.recompute=h.0,ln_f", says='layer "ln_f" (layer_norm) cannot')
     run = ("train", config, "--clock", "virtual", "--set", "train.steps=3", "--json", "-q")

@@ -612,7 +612,11 @@ Test(weigh, saved_activations_on_the_host_leave_the_device_between_their_layers_
  * host. What it drops is in the temporaries of both. */
 Test(weigh, dropped_activations_are_temporaries_of_their_layers_slots)
 {
-    static const uint8_t levels[] = {7, 7, 7};
+    enum {
+        LEVELS =
+            1 << WEFT_RECOMPUTE_NONE | 1 << WEFT_RECOMPUTE_SELECTIVE | 1 << WEFT_RECOMPUTE_WHOLE
+    };
+    static const uint8_t levels[] = {LEVELS, LEVELS, LEVELS};
     static const char *const names[] = {"device", "host", "selective", "selective+host", "whole"};
     struct weft_layer layers[] = {custom_layer("a", 0, false), custom_layer("b", 2000, false),
                                   custom_layer("c", 500, false)};

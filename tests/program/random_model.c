@@ -29,7 +29,7 @@ static void fill_curve(struct weft_pool *pool, struct dice *dice, struct weft_cu
 static void random_levels(uint64_t seed, struct weft_layer_times *times)
 {
     struct dice dice = dice_of(seed, "levels");
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         times->recomputes |= 1 << level;
         times->levels[level] = (struct weft_level_times){
             chance(&dice, 50) ? times->forward_ns : roll(&dice, 0, 50000),

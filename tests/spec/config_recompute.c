@@ -8,6 +8,7 @@
 enum {
     NONE = 1 << WEFT_RECOMPUTE_NONE,
     SELECTIVE = 1 << WEFT_RECOMPUTE_SELECTIVE,
+    MEDIUM = 1 << WEFT_RECOMPUTE_MEDIUM,
     WHOLE = 1 << WEFT_RECOMPUTE_WHOLE,
     N_LAYERS = 6
 };
@@ -33,13 +34,33 @@ static void expect_levels(const char *value, const int levels[N_LAYERS])
     weft_config_destroy(config);
 }
 
+/* All levels of h.0, by its needs. */
+static int levels_of_block(const char *override)
+{
+    struct weft_error err = {0};
+    struct weft_config *config = with_override(override, NULL, &err);
+    struct weft_layer_work work;
+    int levels = NONE;
+    cr_assert_not_null(config, "%s", err.text);
+    const struct weft_batch batch = weft_config_batch(config);
+    cr_assert_eq(weft_layer_work(&config->model->layers[1], &batch, &work, &err), WEFT_OK);
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++)
+        levels |= work.splits[level].possible ? 1 << level : 0;
+    weft_config_destroy(config);
+    return levels;
+}
+
 Test(config_recompute, gives_levels_to_layers_that_restore)
 {
-    const int all = NONE | SELECTIVE | WHOLE;
+    const int all = levels_of_block(NULL);
+    cr_assert_eq(all & (NONE | SELECTIVE | WHOLE), NONE | SELECTIVE | WHOLE);
+    cr_assert_neq(all, NONE | SELECTIVE | WHOLE, "no level is derived");
     expect_levels("plan.recompute=auto", (int[]){NONE, all, all, all, NONE, NONE});
     expect_levels("plan.recompute=whole", (int[]){NONE, WHOLE, WHOLE, WHOLE, NONE, NONE});
     expect_levels("plan.recompute=selective",
                   (int[]){NONE, SELECTIVE, SELECTIVE, SELECTIVE, NONE, NONE});
+    const int some = NONE | (all & MEDIUM) | WHOLE;
+    expect_levels("plan.recompute=none,medium,whole", (int[]){NONE, some, some, some, NONE, NONE});
     expect_levels("plan.recompute=h.1,h.2", (int[]){NONE, NONE, all, all, NONE, NONE});
 }
 
@@ -81,10 +102,11 @@ Test(config_recompute, refuses_layers_that_cannot)
     } cases[] = {
         {"plan.recompute=h.9", "did you mean \"h.0\"?"},
         {"plan.recompute=something",
-         "neither if-needed, auto, none, selective nor whole, and no layer"},
+         "neither if-needed, auto, none, light, selective, medium, deep nor whole, and no layer"},
         {"plan.recompute=h.0,wte", "layer \"wte\" (embedding) cannot recompute"},
         {"plan.recompute=head", "layer \"head\" (lm_head) cannot recompute"},
         {"plan.recompute=h.0,,h.1", "\"\" is neither if-needed"},
+        {"plan.recompute=light,h.0", "\"light\" is a level, and another word is none"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_error err = {0};
@@ -102,7 +124,7 @@ Test(config_recompute, a_gpu_has_every_level_too)
     struct weft_config *config =
         with_override("plan.recompute=auto", "cluster.device.type=cuda", &err);
     cr_assert_not_null(config, "%s", err.text);
-    cr_assert_eq(config->recomputes[1], NONE | SELECTIVE | WHOLE);
+    cr_assert_eq(config->recomputes[1], levels_of_block("cluster.device.type=cuda"));
     weft_config_destroy(config);
     config = with_override("plan.recompute=selective", "cluster.device.type=cuda", &err);
     cr_assert_not_null(config, "%s", err.text);

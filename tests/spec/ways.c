@@ -7,8 +7,10 @@
 /* Plan files hold only the names, so each must lead back to its choice. */
 Test(ways, names_of_alternatives_are_looked_up)
 {
-    static const char *const names[] = {"device",         "host",           "disk", "selective",
-                                        "selective+host", "selective+disk", "whole"};
+    static const char *const names[] = {
+        "device",    "host",           "disk",           "light",  "light+host",  "light+disk",
+        "selective", "selective+host", "selective+disk", "medium", "medium+host", "medium+disk",
+        "deep",      "deep+host",      "deep+disk",      "whole"};
     int n = 0;
     for (int number = 0; number < WEFT_LAYER_CHOICES; number++) {
         struct weft_layer_choice choice, read = {0};

@@ -78,9 +78,9 @@ static void figures_of_block(const struct weft_layer *layer, const struct weft_b
     out->forward_flops = 2 * dt * out->weights + attend;
     out->backward_flops = (layer->frozen ? 1 : 2) * 2 * dt * out->weights + 2 * attend;
     out->splits[WEFT_RECOMPUTE_SELECTIVE] =
-        (struct weft_layer_split){true, products, others, attend};
+        (struct weft_layer_split){true, products, others, attend, 0};
     out->splits[WEFT_RECOMPUTE_WHOLE] = (struct weft_layer_split){
-        true, 0, products + others, 2 * dt * (out->weights - dh * df) + attend};
+        true, 0, products + others, 2 * dt * (out->weights - dh * df) + attend, 0};
     snprintf(out->key, sizeof out->key, " hidden=%lld heads=%lld ffn=%lld", (long long)h,
              (long long)heads, (long long)f);
 }
@@ -183,8 +183,10 @@ static struct weft_layer random_layer(void)
 
 static void check_splits(const struct weft_layer_work *work, const struct figures *hand)
 {
-    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++) {
-        const struct weft_layer_split *split = &work->splits[level], *by = &hand->splits[level];
+    static const enum weft_recompute levels[] = {WEFT_RECOMPUTE_SELECTIVE, WEFT_RECOMPUTE_WHOLE};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        const struct weft_layer_split *split = &work->splits[levels[i]],
+                                      *by = &hand->splits[levels[i]];
         cr_assert_eq(split->possible, by->possible);
         cr_assert_eq(split->kept_bytes, by->kept_bytes);
         cr_assert_eq(split->dropped_bytes, by->dropped_bytes);

@@ -8,6 +8,7 @@
 
 enum { N_SAVED = 3 };
 static struct weft_layer ways_layers[2];
+static const struct weft_batch ways_batch = {.samples = 1, .seq_len = 1, .compute = WEFT_F32};
 static const struct weft_model ways_model = {.n_layers = 2, .layers = ways_layers};
 
 /* The small problem with a host, and with a choice for what layer a saves in slots 3 to 6: 300
@@ -56,7 +57,7 @@ static struct weft_problem with_saved(struct weft_problem_decision decisions[3],
 static void say_ways(const struct weft_problem *problem, bool timed, struct weft_text *out)
 {
     struct weft_answer answer = {0};
-    weft_report_ways(problem, &ways_model, timed, &answer);
+    weft_report_ways(problem, &ways_model, &ways_batch, timed, &answer);
     weft_answer_text(&answer, out);
     weft_answer_finish(&answer);
 }
@@ -127,7 +128,7 @@ Test(ways, json_has_every_group_and_strategy)
     struct weft_text out;
     weft_text_init(&out);
     weft_json_writer_init(&writer, &out, 0);
-    weft_report_ways(&problem, &ways_model, false, &answer);
+    weft_report_ways(&problem, &ways_model, &ways_batch, false, &answer);
     weft_answer_json(&answer, &writer);
     weft_answer_finish(&answer);
     cr_assert_not_null(

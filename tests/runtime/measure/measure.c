@@ -41,7 +41,7 @@ static void check_levels(const struct weft_layer *layer, const struct weft_batch
 {
     struct weft_layer_work work;
     OK(weft_layer_work(layer, batch, &work, &err));
-    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         const struct weft_level_times *at = weft_layer_times_at(times, (enum weft_recompute)level);
         CHECK((at != NULL) == work.splits[level].possible, "%s: %s", layer->name,
               weft_recompute_names[level]);

@@ -82,6 +82,8 @@ struct subject_level {
     struct subject subject;
     void *forward_temporary, *backward_temporary;
 };
+/* False for a level that the layer lacks. */
+bool subject_has_level(const struct subject *plain, int level);
 void subject_level_init(struct subject_level *it, const struct subject *plain,
                         enum weft_recompute level);
 void subject_level_run(struct weft_nn *nn, struct subject_level *it);

@@ -84,8 +84,9 @@ static void check_levels(const char *library, enum weft_dtype compute, enum weft
                         shapes[i].samples, shapes[i].seq_len, 0, compute, gradient);
         subject_forward(nn, &plain);
         subject_backward(nn, &plain);
-        for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
             struct subject_level it;
+            if (!subject_has_level(&plain, level)) continue;
             subject_level_init(&it, &plain, (enum weft_recompute)level);
             subject_level_run(nn, &it);
             cr_assert(subject_same_bits(&plain, &it.subject), "%s, level %d", library, level);
@@ -132,6 +133,7 @@ static void check_prepared(struct weft_nn *nn, struct weft_layer layer, bool has
     subject_backward(nn, &plain);
     for (int level = 0; level < (has_levels ? WEFT_RECOMPUTE_COUNT : 1); level++) {
         struct subject_level it;
+        if (!subject_has_level(&plain, level)) continue;
         subject_level_init(&it, &plain, (enum weft_recompute)level);
         cr_assert_eq(weft_nn_prepare(nn, &it.subject.call, &pool, &it.subject.call.prepared, &err),
                      WEFT_OK, "%s", err.text);

@@ -314,8 +314,11 @@ static void shared_attention(struct weft_nn *nn)
                                                 .value_stride = STRIDE,
                                                 .log_sums = numbers((int64_t)ROWS * HEADS, 0),
                                                 .stripe = numbers(STRIPE, 0)};
-    const struct weft_nn_attention_gradients to = {d_qkv, d_qkv + key, d_qkv + value,
-                                                   numbers(STRIPE, 0), numbers(SUMS, 0)};
+    const struct weft_nn_attention_gradients to = {.query = d_qkv,
+                                                   .key = d_qkv + key,
+                                                   .value = d_qkv + value,
+                                                   .scores = numbers(STRIPE, 0),
+                                                   .sums = numbers(SUMS, 0)};
     const bool can_whole = cpu->whole_heads;
     int64_t best[2][2] = {{INT64_MAX, INT64_MAX}, {INT64_MAX, INT64_MAX}};
     for (int i = 0; i < 4 * ROUNDS; i++) {

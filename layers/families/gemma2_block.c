@@ -21,5 +21,6 @@ const struct weft_kind weft_kind_gemma2_block = {
     WEFT_LLAMA_FUNCTIONS(gemma2_block_recipe),
     .keeps = {"q, k, v, norms (rstd, output), attention (log of row sums, output), results of "
               "products, residual, gate, up, their product",
-              "q, k, v, results of products, gate, up", "the layer's input alone"},
+              [WEFT_RECOMPUTE_SELECTIVE] = "q, k, v, results of products, gate, up",
+              [WEFT_RECOMPUTE_WHOLE] = "the layer's input alone"},
 };

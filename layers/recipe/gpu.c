@@ -5,21 +5,21 @@
 #include "layers/recipe/walk.h"
 
 /* The key that gives the attribute, or otherwise the attribute's name. */
-static const char *named(const char *text, const char *attribute)
+static const char *name_attribute(const char *text, const char *attribute)
 {
     return text != NULL && isalpha((unsigned char)text[0]) ? text : attribute;
 }
 
-static const char *lacking(const struct weft_walk *walk, const struct weft_walk_step *step)
+static const char *find_lacking(const struct weft_walk *walk, const struct weft_walk_step *step)
 {
     const struct weft_recipe_step *from = step->from;
     const struct weft_step_numbers *numbers = &step->numbers;
     const int64_t window = step->sizes.window;
-    if (numbers->shift != 0) return named(from->shift, "shift");
-    if (numbers->scale != 0) return named(from->scale, "scale");
-    if (numbers->scalar != 0) return named(from->scalar, "scalar");
-    if (numbers->cap != 0) return named(from->cap, "cap");
-    if (window > 0 && window < walk->batch.seq_len) return named(from->window, "window");
+    if (numbers->shift != 0) return name_attribute(from->shift, "shift");
+    if (numbers->scale != 0) return name_attribute(from->scale, "scale");
+    if (numbers->scalar != 0) return name_attribute(from->scalar, "scalar");
+    if (numbers->cap != 0) return name_attribute(from->cap, "cap");
+    if (window > 0 && window < walk->batch.seq_len) return name_attribute(from->window, "window");
     if (step->op == &weft_op_gate && from->kind != WEFT_WORD_SILU) return "kind";
     if (step->op == &weft_op_attend && step->sizes.causal == 0) return "causal";
     return NULL;
@@ -29,7 +29,7 @@ const char *weft_walk_gpu_lacks(const struct weft_walk *walk)
 {
     const char *name = NULL;
     for (int32_t i = 0; i < walk->n_steps && name == NULL; i++)
-        name = lacking(walk, &walk->steps[i]);
+        name = find_lacking(walk, &walk->steps[i]);
     return name;
 }
 

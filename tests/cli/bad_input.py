@@ -549,9 +549,9 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
                  "srun": {"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}}
     path = weft.write("run.json", tiny())
     for name, env in launchers.items():
-        # Ranks that these two start do train and profile: hosts.py.
-        of_hosts = [] if "MPI" in name else [["train", path, "--run", "run"], ["profile", path]]
-        for verb in (*of_hosts, ["demo"], ["sweep", path, "--measure"], ["launch", "true"]):
+        # Ranks that these two start serve the verbs of all ranks: hosts.py.
+        of_hosts = [["train", path, "--run", "run"], ["profile", path], ["sweep", path, "--measure"]]
+        for verb in (*([] if "MPI" in name else of_hosts), ["demo"], ["launch", "true"]):
             for flags in [[]] if verb[0] == "demo" else [[], ["-n", "2"]]:  # each task would start ranks of its own
                 if name == "MPI launcher":  # task 3 is silent, since task 0 says it
                     assert weft.run(verb[0], *flags, *verb[1:], env=env) == (0, "", ""), verb

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/flags.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "spec/hub/families.h"
 
@@ -247,4 +251,16 @@ void weft_flag_add_line(const struct weft_flag *flag, struct weft_text *out)
     weft_text_addf(out, "  %-*s%s  %s\n", fits ? FORM_COLUMNS : 0, weft_text_chars(&form),
                    fits ? "" : "\n                       ", flag->text);
     weft_text_finish(&form);
+}
+
+enum weft_status weft_flag_check_folder(const char *flag, const char *path, struct weft_error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const int length = slash != NULL ? (int)(slash - path) + 1 : 0;
+    const char *where = length > 0 ? folder : ".";
+    if (snprintf(folder, sizeof folder, "%.*s", length, path) >= (int)sizeof folder)
+        return weft_fail(err, WEFT_E_CREATE, "%s %.60s...: the path is too long", flag, path);
+    if (access(where, W_OK) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE, "%s %s: %s: %s", flag, path, where, strerror(errno));
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/status.h"
 #include "base/text.h"
 #include "cli/command.h"
 
@@ -46,6 +47,11 @@ bool weft_flag_is_of(const struct weft_flag *flag, const struct weft_command *co
  * come first, in its order, then the common ones. */
 const struct weft_flag *weft_flag_next(const struct weft_command *command,
                                        const struct weft_flag *after);
+
+/* Checks, before work begins, that the folder of a flag's output file is there and writable.
+ * WEFT_E_CREATE. */
+WEFT_MUST_USE enum weft_status weft_flag_check_folder(const char *flag, const char *path,
+                                                      struct weft_error *err);
 
 /* Appends the flag as users see it: "-o, --output FILE". */
 void weft_flag_add_form(const struct weft_flag *flag, struct weft_text *out);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* for realpath */
 #include "cli/report.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/flags.h"
 #include "report/page/report.h"
 
 const char *weft_report_program(void)
@@ -82,9 +85,9 @@ static enum weft_status check_output(const char *flag, const char *output, const
 }
 
 /* Files of a run's folder that no page may replace. */
-static const char *const run_files[] = {"metrics.jsonl", "plan.json",   "trace.json",
-                                        "config.json",   "result.json", "profile.json",
-                                        "weft-run"};
+static const char *const run_files[] = {
+    "metrics.jsonl", "plan.json", "trace.json", "config.json", "result.json",
+    "profile.json",  "weft-run",  "lock",       "checkpoints", "hub"};
 
 static enum weft_status check_inputs(const struct weft_cli *cli, const char *flag,
                                      const char *output, struct weft_error *err)
@@ -102,25 +105,53 @@ static enum weft_status check_inputs(const struct weft_cli *cli, const char *fla
     return WEFT_OK;
 }
 
-/* Cuts "./" at the begin of a folder's path and slashes at its end. */
-static const char *trim_folder(const char *folder, size_t *length)
+/* Writes an absolute path, without links as far as its folders exist. False if it is too long. */
+static bool resolve_path(const char *path, char out[PATH_MAX])
 {
-    while (*length > 2 && folder[0] == '.' && folder[1] == '/')
-        folder += 2, *length -= 2;
-    while (*length > 1 && folder[*length - 1] == '/')
-        --*length;
-    return folder;
+    char there[PATH_MAX]; /* the part that exists: at last "/" or "./" */
+    const char *begin = path[0] == '/' ? "" : "./";
+    const int all = snprintf(there, sizeof there, "%s%s", begin, path);
+    if (all >= (int)sizeof there) return false;
+    size_t cut = (size_t)all;
+    while (realpath(there, out) == NULL) {
+        if ((errno != ENOENT && errno != ENOTDIR) || cut == 0) return false;
+        while (cut > 0 && there[cut - 1] == '/')
+            cut--;
+        while (cut > 0 && there[cut - 1] != '/')
+            cut--;
+        there[cut] = '\0';
+    }
+    size_t length = strcmp(out, "/") == 0 ? 0 : strlen(out);
+    for (const char *at = path + cut - strlen(begin); *at != '\0';) {
+        const size_t part = strcspn(at, "/");
+        const bool counts = part > 0 && !(part == 1 && at[0] == '.');
+        if (counts && length + part + 1 >= PATH_MAX) return false;
+        if (counts)
+            length += (size_t)snprintf(out + length, PATH_MAX - length, "/%.*s", (int)part, at);
+        at += part + (at[part] == '/');
+    }
+    return true;
 }
 
-/* Whether the folder before the slash at `length` of `path` is `run`, which may be missing. */
+/* Whether the folder of a file, with `length` bytes of its path, is `run`, which may be missing. */
 static bool is_run_folder(const char *path, size_t length, const char *run)
 {
-    char folder[PATH_MAX];
-    size_t left = length, right = strlen(run);
-    const char *one = trim_folder(path, &left), *other = trim_folder(run, &right);
-    if (left == right && memcmp(one, other, left) == 0) return true;
-    const int written = snprintf(folder, sizeof folder, "%s/", run);
-    return written < (int)sizeof folder && is_same_folder(path, length, folder, (size_t)written);
+    char folder[PATH_MAX], left[PATH_MAX], right[PATH_MAX];
+    if (snprintf(folder, sizeof folder, "%.*s.", (int)length, path) >= (int)sizeof folder)
+        return false;
+    return resolve_path(folder, left) && resolve_path(run, right) && strcmp(left, right) == 0;
+}
+
+/* Whether a path is a folder, or will be: the run's own, or one that the run makes above it. */
+static bool will_be_folder(const char *path, const char *name, const char *run)
+{
+    struct stat about;
+    char left[PATH_MAX], right[PATH_MAX];
+    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) return true;
+    if (stat(path, &about) == 0) return S_ISDIR(about.st_mode);
+    if (!resolve_path(path, left) || !resolve_path(run, right)) return false;
+    const size_t length = strlen(left);
+    return strncmp(left, right, length) == 0 && (right[length] == '\0' || right[length] == '/');
 }
 
 static enum weft_status check_run_file(const char *path, const char *name, const char *run,
@@ -140,21 +171,22 @@ enum weft_status weft_report_check_train(const struct weft_cli *cli, struct weft
     const char *path = cli->report, *slash = strrchr(path, '/');
     const size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
     const char *name = path + length, *run = cli->run_directory;
-    char folder[PATH_MAX];
+    const bool is_in_run = run != NULL && is_run_folder(path, length, run);
+    struct weft_error why = {0};
     if (cli->n_operands > 0) WEFT_TRY(check_output("--report", path, cli->operands[0], err));
     WEFT_TRY(check_output("--report", path, cli->trace, err));
-    if (run != NULL && length > 0 && is_run_folder(path, length, run))
-        WEFT_TRY(check_run_file(path, name, run, err));
-    if (snprintf(folder, sizeof folder, "%.*s.", (int)length, path) >= (int)sizeof folder)
-        return weft_fail(err, WEFT_E_CREATE, "--report %.60s...: the path is too long", path);
-    if (access(folder, W_OK) == 0) return WEFT_OK;
+    if (is_in_run) WEFT_TRY(check_run_file(path, name, run, err));
+    if (will_be_folder(path, name, run != NULL ? run : "runs/new"))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--report \"%s\": this is %s; give a file, such as report.html in the "
+                         "run's folder",
+                         path, path[0] == '\0' ? "no name" : "a folder");
     /* The run makes its own folder. */
-    if (errno == ENOENT && run != NULL && length > 0 && is_run_folder(path, length, run))
-        return WEFT_OK;
-    return weft_fail(err, WEFT_E_CREATE,
-                     "--report %s: %.*s: %s; give a file in a folder that is there, or in the "
-                     "run's own (--run)",
-                     path, length > 0 ? (int)length : 1, length > 0 ? path : ".", strerror(errno));
+    if (is_in_run && access(run, F_OK) != 0 && errno == ENOENT) return WEFT_OK;
+    if (weft_flag_check_folder("--report", path, &why) == WEFT_OK) return WEFT_OK;
+    return weft_fail_again(err, &why,
+                           "%s; give a file in a folder that is there, or in the run's own (--run)",
+                           why.text);
 }
 
 enum weft_status weft_report_check_outputs(const struct weft_cli *cli, struct weft_error *err)

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/flags.h"
 #include "cli/gzip.h"
 #include "program/trace_chrome.h"
 
@@ -67,22 +68,6 @@ bool weft_tracing_is_folder(const char *path)
     return stat(path, &at) == 0 && S_ISDIR(at.st_mode);
 }
 
-static enum weft_status check_folder_of(const char *path, struct weft_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    struct weft_text directory;
-    weft_text_init(&directory);
-    if (slash != NULL) weft_text_append(&directory, path, (size_t)(slash - path) + 1);
-    const char *where = slash != NULL ? weft_text_chars(&directory) : ".";
-    enum weft_status status = WEFT_OK;
-    if (!weft_text_ok(&directory))
-        status = weft_fail_memory(err, "a path");
-    else if (access(where, W_OK) != 0)
-        status = weft_fail(err, WEFT_E_CREATE, "--trace %s: %s: %s", path, where, strerror(errno));
-    weft_text_finish(&directory);
-    return status;
-}
-
 enum weft_status weft_tracing_check(const char *path, struct weft_error *err)
 {
     struct stat at;
@@ -92,7 +77,7 @@ enum weft_status weft_tracing_check(const char *path, struct weft_error *err)
                              "--trace %s: this program was built without zlib: leave .gz out of "
                              "the name",
                              path);
-        return check_folder_of(path, err);
+        return weft_flag_check_folder("--trace", path, err);
     }
     if (stat(path, &at) != 0) WEFT_TRY(weft_file_make_directory(path, err));
     if (access(path, W_OK) == 0) return WEFT_OK;

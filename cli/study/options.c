@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/units.h"
+#include "cli/flags.h"
 #include "cli/study/crew.h"
 #include "cli/study/sweep.h"
 #include "problem/variants.h"
@@ -151,20 +150,11 @@ bool weft_study_is_stdout(const char *path)
     return path != NULL && strcmp(path, "-") == 0;
 }
 
-/* Checks that the folder of an output file is writable, since the file is written after all the
- * work. */
-static enum weft_status check_folder(const char *flag, const char *path, struct weft_error *err)
+/* The file is written after all the work. */
+static enum weft_status check_output(const char *flag, const char *path, struct weft_error *err)
 {
-    char folder[4096];
-    if (!path || weft_study_is_stdout(path)) return WEFT_OK;
-    const char *slash = strrchr(path, '/');
-    const size_t length = slash ? (size_t)(slash - path) : 0;
-    if (length >= sizeof folder)
-        return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", flag);
-    snprintf(folder, sizeof folder, "%.*s", (int)length, path);
-    if (access(!slash ? "." : length > 0 ? folder : "/", W_OK) == 0) return WEFT_OK;
-    return weft_fail(err, WEFT_E_CREATE, "%s %s: cannot be written there: %s", flag, path,
-                     strerror(errno));
+    if (path == NULL || weft_study_is_stdout(path)) return WEFT_OK;
+    return weft_flag_check_folder(flag, path, err);
 }
 
 /* Refuses flags that contradict one another. */
@@ -203,9 +193,9 @@ enum weft_status weft_study_read_options(struct weft_study *study, struct weft_e
                          "--json has standard output for itself: give --csv or --svg a file");
     if (cli->csv && cli->svg && strcmp(cli->csv, cli->svg) == 0)
         return weft_fail(err, WEFT_E_USAGE, "--csv and --svg: both are %s", cli->csv);
-    WEFT_TRY(check_folder("--csv", cli->csv, err));
-    WEFT_TRY(check_folder("--svg", cli->svg, err));
-    WEFT_TRY(check_folder("-o", cli->output, err));
+    WEFT_TRY(check_output("--csv", cli->csv, err));
+    WEFT_TRY(check_output("--svg", cli->svg, err));
+    WEFT_TRY(check_output("-o", cli->output, err));
     WEFT_TRY(read_end(cli, &study->to_all, err));
     const bool grid = cli->host_points || cli->host_limits;
     WEFT_TRY(read_planners(cli->split               ? "two-stage,ilp"

@@ -287,8 +287,18 @@ def a_page_may_be_in_the_folder_of_its_new_run(weft):
     train_it = ("train", config, "--clock", "virtual", "-q", "--run", "new")
     weft.expect(64, *train_it, "--report", "new/plan.json", says="such as new/report.html")
     weft.expect(64, *train_it, "--report", config, says="this is the input")
+    for name in ("lock", "checkpoints", "hub"):
+        weft.expect(64, *train_it, "--report", f"new/{name}", says=f"the run writes its {name} there")
+    weft.expect(64, *train_it, "--report", "", says="this is no name; give a file")
+    for name in ("new", "new/", "./new/.", "absent/"):
+        weft.expect(64, *train_it, "--report", name, says="this is a folder; give a file")
+    weft.expect(64, *train_it[:-1], "some/new", "--report", "some", says="this is a folder")
+    weft.expect(64, *train_it[:-2], "--report", "runs", says="this is a folder")
+    weft.expect(64, *train_it[:-1], ".", "--report", "plan.json", says="the run writes its plan.json there")
+    weft.expect(64, *train_it[:-1], str(weft.path("new")), "--report", "new/plan.json", says="the run writes")
     weft.expect(73, *train_it, "--report", "old/page.html", says="in the run's own (--run)")
     assert not os.path.exists(weft.path("new"))
+    train_it = (*train_it[:-1], str(weft.path("new")))
     assert "report    ./new//page.html" in weft.expect(0, *train_it, "--report", "./new//page.html")
     assert "page.html" in os.listdir(weft.path("new"))
 

@@ -48,6 +48,11 @@ enum weft_status weft_hosts_check(const struct weft_config *config, struct weft_
                      hosts.launcher.ranks);
 }
 
+bool weft_hosts_are_over(void)
+{
+    return hosts.is_over;
+}
+
 /* Ranks that are not stuck may tell of the lost one too. All may be stuck. */
 static void end_stuck_process(const struct weft_error *why)
 {

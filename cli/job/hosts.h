@@ -29,6 +29,8 @@ WEFT_MUST_USE enum weft_status weft_hosts_run(const struct weft_cli *cli, weft_h
 
 /* Inside of the verb: true if its jobs run on the ranks of a world. */
 bool weft_hosts_are_ours(void);
+/* True if a job has failed: the other ranks have ended, so no further job can run. */
+bool weft_hosts_are_over(void);
 /* Checks a config against the ranks of the launcher. WEFT_E_DISAGREE if it has other ranks;
  * WEFT_E_USAGE if it asks for local ranks or GPUs. */
 WEFT_MUST_USE enum weft_status weft_hosts_check(const struct weft_config *config,

@@ -114,7 +114,7 @@ static enum weft_status run_row(struct weft_study *study, struct weft_study_row 
     weft_children_begin(); /* a signal before the ranks start stops the study too */
     const enum weft_status status =
         weft_children_end(train_plan(study, row, &result, &reason), &reason);
-    if (status == WEFT_E_INFEASIBLE) {
+    if (status == WEFT_E_INFEASIBLE && !weft_hosts_are_over()) {
         weft_log(WEFT_LOG_WARNING, "not measured, planner %s: %s", row->planner, reason.text);
         figures[STEP] = 0;
         return WEFT_OK;
@@ -189,7 +189,7 @@ static enum weft_status run_turns(struct weft_study *study, struct turns *turns,
     for (int32_t repeat = 0; repeat < n; repeat++) {
         for (int32_t k = 0; k < turns->n; k++) {
             const int32_t turn = (k + repeat) % turns->n;
-            weft_watch_part(watch, "sweep", "run", (int64_t)repeat * turns->n + k,
+            weft_watch_part(watch, study->cli->verb, "run", (int64_t)repeat * turns->n + k,
                             (int64_t)turns->n * n, begun_ns);
             WEFT_TRY(run_row(study, &study->rows[turns->rows[turn]], first + repeat,
                              turns->runs[(int64_t)turn * n + repeat], err));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/variant.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
+#include "memory_model/pages/pages.h"
 #include "problem/terms.h"
 
 enum { PLACE_BYTES = 256 };
@@ -230,6 +232,13 @@ static enum weft_status read_certificate(const struct weft_json_value *value, co
     return weft_keys_hash(value, where, "problem", &hash, err);
 }
 
+/* A larger page is then a multiple of a smaller one, so a bound in the smaller one holds in it. */
+static bool is_page(int64_t bytes)
+{
+    return bytes >= WEFT_PAGE_LEAST_BYTES && bytes <= WEFT_PAGE_LARGE_BYTES &&
+           (bytes & (bytes - 1)) == 0;
+}
+
 static enum weft_status read_all(const struct weft_json_value *value, const char *where,
                                  struct weft_pool *pool, struct weft_plan_variant *to,
                                  struct weft_error *err)
@@ -248,6 +257,11 @@ static enum weft_status read_all(const struct weft_json_value *value, const char
                          "%s: has some of paged_bound_ns, page_bytes and paged_certificate, and "
                          "not all three",
                          where);
+    if (paged != NULL && !is_page(to->page_bytes))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: page_bytes is %" PRId64 "; a page is a power of two from %" PRId64
+                         " to %" PRId64,
+                         where, to->page_bytes, WEFT_PAGE_LEAST_BYTES, WEFT_PAGE_LARGE_BYTES);
     snprintf(place, sizeof place, "%s: paged_certificate", where);
     return paged == NULL ? WEFT_OK : read_certificate(paged, place, &to->paged_certificate, err);
 }

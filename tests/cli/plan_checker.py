@@ -792,6 +792,7 @@ def check(plan, problems=()):
         need(all(whole[key] == value for key, value in other["problem"].items()), "another period")
         check_bound(whole, other["certificate"], other["bound_ns"])
         if "paged_bound_ns" in other:
+            need(other["page_bytes"] in [1 << shift for shift in range(12, 22)], "no page has that size")
             check_bound(whole, other["paged_certificate"], other["paged_bound_ns"], other["page_bytes"])
     need(max(bound["bound_ns"], bound["paged_bound_ns"]) <= prediction["step_ns"],
          "faster than is possible")

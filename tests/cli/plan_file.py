@@ -37,12 +37,12 @@ def shape(number):
                       "work_limit": "100M"})
 
 
-def plan_of(weft, config, factor):
+def plan_of(weft, config, factor, *settings):
     """Returns a plan at `factor` times the least limit, which it sets in the config."""
-    _, _, err = weft.run("plan", weft.write("run.json", config), "--memory-limit", "1KiB")
+    _, _, err = weft.run("plan", weft.write("run.json", config), "--memory-limit", "1KiB", *settings)
     least = int(re.search(r"(?:least limit that fits is|at least) .*?\((\d+) bytes\)", err).group(1))
     config["cluster"]["memory_limit"] = f"{int(least * factor)}B"
-    weft.expect(0, "plan", weft.write("run.json", config), "-o", "plan.json", "-q")
+    weft.expect(0, "plan", weft.write("run.json", config), "-o", "plan.json", "-q", *settings)
     with open(weft.path("plan.json"), encoding="utf-8") as file:
         return json.load(file)
 
@@ -103,13 +103,13 @@ def several_periods_are_right_by_the_page(weft):
 @case
 def bounds_in_pages_of_several_periods_are_right_by_the_page(weft):
     """The limit is tight, so whole pages decide, layers recompute, and a period of the file has a bound in pages."""
-    check_periods(weft, 1.003, "paged_bound_ns", "--set", "plan.recompute=auto")
+    check_periods(weft, 1.001, "paged_bound_ns", "--set", "plan.recompute=none,selective,whole")
 
 
 def check_periods(weft, factor, key, *settings):
     """Checks a plan of several periods, and raises a bound of the first one that has this key."""
     config, problems = tiny(train__clip_norm=0), []
-    plan = plan_of(weft, config, factor)
+    plan = plan_of(weft, config, factor, *settings)
     paged = {"paged_bound_ns", "page_bytes", "paged_certificate"}
     for other in plan["other_periods"]:
         assert set(other) - paged == {"bound_ns", "certificate", "problem"} and "slots" not in other["problem"]
@@ -120,7 +120,7 @@ def check_periods(weft, factor, key, *settings):
             problems.append(json.load(file)["problem"])
         problems[-1].update({of: plan["problem"][of] for of in ("config_hash", "tiers")})
     check(plan, problems)
-    weft.expect(0, "verify", "plan.json", "--config", "run.json")
+    weft.expect(0, "verify", "plan.json", "--config", "run.json", *settings)
     forged = next(other for other in plan["other_periods"] if key in other)
     forged[key] += 1 + forged[key] // 10
     plan["decision_hash"] = hash_of_decisions(plan, Problem(copy.deepcopy(plan["problem"])))
@@ -131,9 +131,14 @@ def check_periods(weft, factor, key, *settings):
     else:
         raise AssertionError("a bound that is too high")
     at = plan["other_periods"].index(forged)
-    weft.expect(65, "verify", weft.write("b.json", plan), "--config", "run.json",
+    weft.expect(65, "verify", weft.write("b.json", plan), "--config", "run.json", *settings,
                 says=[f"other_periods[{at}]: ", "no step is below"])
     if key == "paged_bound_ns":
+        for page_bytes in (3000, 4095, 12288, 1 << 22):
+            forged["page_bytes"] = page_bytes
+            plan["decision_hash"] = hash_of_decisions(plan, Problem(copy.deepcopy(plan["problem"])))
+            weft.expect(65, "verify", weft.write("b.json", plan),
+                        says=[f"other_periods[{at}]: ", f"page_bytes is {page_bytes}", "a power of two"])
         del forged["page_bytes"]
         weft.expect(65, "verify", weft.write("b.json", plan), says=[f"other_periods[{at}]: ", "not all three"])
 

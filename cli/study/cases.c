@@ -180,6 +180,7 @@ static enum weft_status take_case(struct weft_case_plans *plans, const struct we
     out->has_drift = study->drift.known;
     out->compute_drift = study->drift.compute;
     out->network_drift = study->drift.network;
+    out->n_repeats = study->n_repeats;
     out->n_repeated = study->n_repeated;
     if (points == NULL || out->curves == NULL || out->model == NULL)
         return weft_fail_memory(err, "a study");

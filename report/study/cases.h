@@ -26,6 +26,7 @@ struct weft_case {
     bool measured;                  /* otherwise the next members are 0 */
     bool has_drift;                 /* the machine's times before and after the runs are known */
     double compute_drift, network_drift; /* shares by which these times grew */
+    int32_t n_repeats;                   /* runs of a point, before any ran again */
     int32_t n_repeated;                  /* points that drifted, and ran again */
 };
 

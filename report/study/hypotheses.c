@@ -198,6 +198,7 @@ static void say_hypothesis(const struct weft_cases *cases, enum weft_clock_of_ca
         count_lines(&cases->cases[k], clock, hypothesis, counts);
     const int32_t holds = counts[WEFT_VERDICT_HOLDS] + counts[WEFT_VERDICT_SATURATES];
     const int32_t equal = counts[WEFT_VERDICT_EQUAL], refuted = counts[WEFT_VERDICT_REFUTED];
+    if (holds + equal + refuted == 0) return;
     weft_answer_say(answer, NULL, "hypothesis %d%s: %s\n", hypothesis + 1,
                     clock == WEFT_CASE_MEASURED ? ", measured" : "", hypothesis_texts[hypothesis]);
     weft_answer_say(answer, NULL, "  holds on %d of %d lines", (int)holds,

@@ -32,7 +32,7 @@ static void collect_case(const struct weft_case *one, const char *planner, struc
             const double first_ns = (double)one->curves[0].points[i].measured_ns;
             const double step_ns = (double)point->measured_ns;
             if (point->measured_ns == 0 || first_ns == 0) continue;
-            out->n_as_fast += step_ns <= first_ns * (1 + WEFT_SWEEP_DRIFT);
+            out->n_as_fast += fabs(step_ns - first_ns) <= WEFT_SWEEP_DRIFT * first_ns;
             out->slower[out->n] = step_ns / first_ns - 1;
             out->spreads[out->n] = (double)point->measured_spread_ns / step_ns;
             out->errors[out->n++] = fabs(step_ns / (double)point->step_ns - 1);
@@ -84,18 +84,21 @@ static int32_t count_drifting(const struct weft_case *one)
     return n;
 }
 
-/* A line for each measured case. */
+/* A line for each measured case. A single run of a point has no spread, so none drifts. */
 static void say_drift(const struct weft_cases *cases, struct weft_answer *answer)
 {
     for (int32_t k = 0; k < cases->n; k++) {
         const struct weft_case *one = &cases->cases[k];
-        if (!one->measured) continue;
-        weft_answer_say(answer, NULL,
-                        "  %s x%s: %d points ran again, and %d differ by more than 2 %%",
-                        one->model, one->network, (int)one->n_repeated, (int)count_drifting(one));
+        const bool repeats = one->n_repeats > 1;
+        if (!one->measured || (!repeats && !one->has_drift)) continue;
+        weft_answer_say(answer, NULL, "  %s x%s: ", one->model, one->network);
+        if (repeats)
+            weft_answer_say(answer, NULL, "%d points ran again, and %d differ by more than 2 %%%s",
+                            (int)one->n_repeated, (int)count_drifting(one),
+                            one->has_drift ? "; " : "");
         if (one->has_drift)
             weft_answer_say(answer, NULL,
-                            "; after the runs layers took %+.1f %%, collectives %+.1f %%",
+                            "after the runs layers took %+.1f %%, collectives %+.1f %%",
                             100 * one->compute_drift, 100 * one->network_drift);
         weft_answer_say(answer, NULL, "\n");
     }

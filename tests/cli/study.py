@@ -186,8 +186,7 @@ def plans_run_in_turns_and_go_on_after_a_stop(weft):
     text, points = (weft.directory / "m/study.txt").read_text(), points_of(weft, "m")
     assert re.search(r"bare x1: \d+ points ran again, and \d+ differ by more\s+than 2 %;\s+after the\s+runs\s+layers took",
                      text), text
-    for number in (1, 2, 3):
-        assert f"hypothesis {number}, measured:" in text
+    assert "hypothesis 1" not in text and "of 0 lines" not in text, "one limit has no lines"
     assert len(points) == 3 and sorted(path.name for path in (weft.directory / "m").iterdir()) == \
         sorted([*FILES, "study.measured.svg"])
     for point in points:

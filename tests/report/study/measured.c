@@ -31,13 +31,15 @@ Test(measured, planners_are_compared_where_both_ran)
                                  .has_drift = true,
                                  .compute_drift = 0.01,
                                  .network_drift = -0.02,
+                                 .n_repeats = 2,
                                  .n_repeated = 3},
                                 {.model = "b",
                                  .network = "4",
                                  .n_limits = 1,
                                  .n_planners = 1,
                                  .curves = other,
-                                 .measured = true}};
+                                 .measured = true,
+                                 .n_repeats = 3}};
     const struct weft_cases all = {.n = 2, .cases = cases};
     struct weft_answer answer = {0};
     struct weft_text text;
@@ -56,6 +58,32 @@ Test(measured, planners_are_compared_where_both_ran)
     cr_expect(strstr(said, "layers took +1.0 %, collectives -2.0 %"), "%s", said);
     cr_expect(strstr(said, "b x4: 0 points ran again, and 1 differ by more than 2 %\n"), "%s",
               said);
+    weft_answer_finish(&answer);
+    weft_text_finish(&text);
+}
+
+/* Rule is faster at one point, and as fast at the other. */
+Test(measured, a_single_run_is_told_without_drift)
+{
+    struct weft_sweep_point ilp[N] = {run_of(100, 100, 0), run_of(100, 100, 0)};
+    struct weft_sweep_point rule[N] = {run_of(100, 50, 0), run_of(100, 99, 0)};
+    struct weft_sweep_curve curves[N + 2] = {{"ilp", N, ilp}, {"rule", N, rule}};
+    struct weft_case one = {.model = "a",
+                            .network = "1",
+                            .n_limits = N,
+                            .n_planners = 2,
+                            .curves = curves,
+                            .measured = true,
+                            .n_repeats = 1};
+    const struct weft_cases all = {.n = 1, .cases = &one};
+    struct weft_answer answer = {0};
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_cases_put_measured(&all, &answer);
+    weft_answer_text(&answer, &text);
+    const char *said = weft_text_chars(&text);
+    cr_expect(strstr(said, "  rule          2        1 "), "%s", said);
+    cr_expect_null(strstr(said, "a x1"), "%s", said);
     weft_answer_finish(&answer);
     weft_text_finish(&text);
 }

@@ -164,6 +164,15 @@ static bool lacks_parameters(const struct weft_program *program,
     return false;
 }
 
+/* Whether the layer's level keeps bytes from forward to backward. */
+static bool keeps_bytes(const struct weft_program *program, int32_t layer)
+{
+    for (int32_t i = 0; i < program->n_buffers; i++)
+        if (program->buffers[i].kind == WEFT_BUFFER_SAVED && program->buffers[i].index == layer)
+            return program->buffers[i].bytes > 0;
+    return false;
+}
+
 /* Backward of a recomputed layer restores with the layer's input and all parameters of its forward,
  * in its temporary buffer. It reads saved activations only if the level keeps some. */
 static enum weft_status check_recomputed(struct step *step, int32_t index)
@@ -190,7 +199,7 @@ static enum weft_status check_recomputed(struct step *step, int32_t index)
     const bool kept =
         weft_step_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL ||
         weft_step_operand(program, at, WEFT_BUFFER_RESTORED, at->layer, false) != NULL;
-    if (kept != (level != WEFT_RECOMPUTE_WHOLE))
+    if (kept != keeps_bytes(program, at->layer))
         return weft_step_fault(step, index,
                                "it does not read what its level of recomputation keeps");
     return WEFT_OK;

@@ -88,6 +88,9 @@ struct weft_layer_work {
     double restore_moved_bytes[WEFT_RECOMPUTE_COUNT]; /* least memory traffic of restoring */
 };
 
+/* An accelerator does so many flops of products in the time of a byte of memory traffic. */
+enum { WEFT_FLOPS_A_BYTE = 160 };
+
 /* Alignment of dropped bytes within a temporary buffer. They follow its other parts. */
 enum { WEFT_DROPPED_ALIGN_BYTES = 64 };
 

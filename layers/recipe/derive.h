@@ -21,7 +21,7 @@ void weft_walk_drop(struct weft_walk *walk, uint64_t keeps);
 void weft_walk_keep(struct weft_walk *walk, enum weft_recompute level, uint64_t keeps);
 
 /* levels.c: groups that each level keeps. `possible` has a bit for each level that the layer has:
- * none, selective, whole, and derived ones that keep other groups than selective. */
+ * none, and those of selective, whole and derived ones that keep other groups than the rest. */
 struct weft_walk_levels {
     uint64_t keeps[WEFT_RECOMPUTE_COUNT];
     unsigned possible;

@@ -5,12 +5,7 @@
  * levels, layers of one kind lose least at any limit. */
 #include "layers/recipe/derive.h"
 
-enum {
-    FLOPS_A_BYTE = 160, /* of accelerators: flops of products in the time that a byte takes */
-    DERIVED = 3,
-    GROUPS = 2 * WEFT_RECIPE_STEPS,
-    CORNERS = GROUPS + 1
-};
+enum { DERIVED = 3, GROUPS = 2 * WEFT_RECIPE_STEPS, CORNERS = GROUPS + 1 };
 /* Names of 1, 2 or 3 corners between the ends. */
 static const enum weft_recompute derived[DERIVED + 1][DERIVED] = {
     [1] = {WEFT_RECOMPUTE_MEDIUM},
@@ -44,7 +39,7 @@ static double step_cost(const struct weft_walk *walk, const struct weft_walk_ste
 {
     if (step->restore == WEFT_RESTORE_NONE) return 0;
     if (step->restore == WEFT_RESTORE_THEN)
-        return FLOPS_A_BYTE * 2 * value_bytes(walk, step->out[1]);
+        return WEFT_FLOPS_A_BYTE * 2 * value_bytes(walk, step->out[1]);
     double bytes = span_bytes(walk, &step->add);
     for (int32_t i = 0; i < step->n_in; i++)
         bytes += span_bytes(walk, &step->in[i]);
@@ -54,7 +49,7 @@ static double step_cost(const struct weft_walk *walk, const struct weft_walk_ste
         bytes += value_bytes(walk, step->statistics[i]);
     bytes += weft_step_weights(walk, step) * (double)weft_dtype_bytes(walk->batch.compute);
     const double flops = step->op->counts ? step->op->flops(walk, step) : 0;
-    return flops > FLOPS_A_BYTE * bytes ? flops : FLOPS_A_BYTE * bytes;
+    return flops > WEFT_FLOPS_A_BYTE * bytes ? flops : WEFT_FLOPS_A_BYTE * bytes;
 }
 
 static struct corner corner_of(struct weft_walk *walk, uint64_t keeps)
@@ -147,9 +142,7 @@ static int32_t choose_corners(const struct corner *corners, int32_t n, int32_t o
 
 struct weft_walk_levels weft_walk_levels(const struct weft_walk *walk)
 {
-    struct weft_walk_levels out = {.possible = 1u << WEFT_RECOMPUTE_NONE |
-                                               1u << WEFT_RECOMPUTE_SELECTIVE |
-                                               1u << WEFT_RECOMPUTE_WHOLE};
+    struct weft_walk_levels out = {.possible = 1u << WEFT_RECOMPUTE_NONE};
     struct weft_walk own = *walk;
     struct corner corners[CORNERS];
     int32_t chosen[DERIVED];
@@ -159,10 +152,13 @@ struct weft_walk_levels weft_walk_levels(const struct weft_walk *walk)
     for (int32_t i = 0; i < walk->n_steps; i++)
         if (walk->steps[i].op->has_weight)
             out.keeps[WEFT_RECOMPUTE_SELECTIVE] |= groups & UINT64_C(1) << i;
+    const uint64_t selective = out.keeps[WEFT_RECOMPUTE_SELECTIVE];
+    if (groups != 0) out.possible |= 1u << WEFT_RECOMPUTE_WHOLE;
+    if (selective != 0 && selective != groups) out.possible |= 1u << WEFT_RECOMPUTE_SELECTIVE;
     const int32_t n = choose_corners(corners, list_corners(&own, groups, corners), chosen);
     for (int32_t i = 0; i < n; i++) {
         const uint64_t keeps = corners[chosen[i]].keeps;
-        if (keeps == out.keeps[WEFT_RECOMPUTE_SELECTIVE]) continue;
+        if (keeps == selective) continue;
         out.keeps[derived[n][i]] = keeps;
         out.possible |= 1u << derived[n][i];
     }

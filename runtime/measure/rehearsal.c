@@ -409,8 +409,7 @@ static enum weft_status find_step(struct rehearsal *r, int64_t *step_ns, struct 
 /* Flops in the time of a pass: its own, or those in the time of its traffic. */
 static double flops_in_time(double flops, double moved_bytes)
 {
-    enum { FLOPS_A_BYTE = 160 };
-    return fmax(flops, FLOPS_A_BYTE * moved_bytes);
+    return fmax(flops, WEFT_FLOPS_A_BYTE * moved_bytes);
 }
 
 /* A row whose key has fewer layers than levels is unseen. Its backward takes longer than without

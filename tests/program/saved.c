@@ -186,20 +186,6 @@ Test(saved, recomputed_layers_hold_and_take_what_is_planned)
     cr_assert_gt(derived, SAVED_CASES / 20, "derived: %d", derived);
 }
 
-static bool say_that_nothing_is_kept(struct weft_program *program)
-{
-    const int32_t layer = find_recomputed(program, WEFT_RECOMPUTE_SELECTIVE);
-    if (layer >= 0) program->recomputes[layer] = WEFT_RECOMPUTE_WHOLE;
-    return layer >= 0;
-}
-
-static bool say_that_some_is_kept(struct weft_program *program)
-{
-    const int32_t layer = find_recomputed(program, WEFT_RECOMPUTE_WHOLE);
-    if (layer >= 0) program->recomputes[layer] = WEFT_RECOMPUTE_SELECTIVE;
-    return layer >= 0;
-}
-
 static bool say_that_a_kept_one_is_recomputed(struct weft_program *program)
 {
     for (int32_t l = 0; l < program->n_layers; l++) {
@@ -237,6 +223,11 @@ static bool forget_parameters(struct weft_program *program)
     return forget_operand(program, WEFT_BUFFER_FULL);
 }
 
+static bool forget_kept(struct weft_program *program)
+{
+    return forget_operand(program, WEFT_BUFFER_SAVED);
+}
+
 static bool give_no_level(struct weft_program *program)
 {
     program->recomputes[0] = WEFT_RECOMPUTE_COUNT;
@@ -246,8 +237,7 @@ static bool give_no_level(struct weft_program *program)
 Test(saved, a_backward_that_cannot_restore_is_refused)
 {
     static const struct program_change changes[] = {
-        {say_that_nothing_is_kept, "what its level of recomputation keeps", false},
-        {say_that_some_is_kept, "what its level of recomputation keeps", false},
+        {forget_kept, "what its level of recomputation keeps", false},
         {say_that_a_kept_one_is_recomputed, "no room for what it drops", false},
         {forget_input, "does not read its layer's input", false},
         {forget_parameters, "does not read all of its parameters", false},

@@ -232,9 +232,9 @@ enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_l
         if (key != NULL)
             return weft_layer_refuse(
                 err, &model->layers[i],
-                "CPUs alone train it with \"%s\" so far: a GPU has no kernels of it. Set "
+                "CPUs alone train it so far: a GPU has no kernels of its %s \"%s\". Set "
                 "cluster.device.type to \"cpu\"",
-                key);
+                weft_kind_key(kind, key) != NULL ? "key" : "attribute", key);
         if (!model->layers[i].kind->trains)
             return weft_layer_refuse(
                 err, &model->layers[i],

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
+#include <string.h>
 
-#include "layers/recipe/recipe.h"
-#include "layers/recipe/walk.h"
+#include "layers/recipe/op.h"
+#include "spec/kind.h"
 
-/* The key that gives the attribute, or otherwise the attribute's name. */
-static const char *name_attribute(const char *text, const char *attribute)
+/* The key of the kind that alone gives the attribute, or otherwise the attribute's name. */
+static const char *name_attribute(const struct weft_walk *walk, const char *text,
+                                  const char *attribute)
 {
-    return text != NULL && isalpha((unsigned char)text[0]) ? text : attribute;
+    const bool is_key = text != NULL && weft_kind_key(walk->layer->kind, text) != NULL;
+    return is_key ? text : attribute;
 }
 
+/* Ops are told apart by name, because a module has its own copies of them. */
 static const char *find_lacking(const struct weft_walk *walk, const struct weft_walk_step *step)
 {
     const struct weft_recipe_step *from = step->from;
     const struct weft_step_numbers *numbers = &step->numbers;
     const int64_t window = step->sizes.window;
-    if (numbers->shift != 0) return name_attribute(from->shift, "shift");
-    if (numbers->scale != 0) return name_attribute(from->scale, "scale");
-    if (numbers->scalar != 0) return name_attribute(from->scalar, "scalar");
-    if (numbers->cap != 0) return name_attribute(from->cap, "cap");
-    if (window > 0 && window < walk->batch.seq_len) return name_attribute(from->window, "window");
-    if (step->op == &weft_op_gate && from->kind != WEFT_WORD_SILU) return "kind";
-    if (step->op == &weft_op_attend && step->sizes.causal == 0) return "causal";
+    if (numbers->shift != 0) return name_attribute(walk, from->shift, "shift");
+    if (numbers->scale != 0) return name_attribute(walk, from->scale, "scale");
+    if (numbers->scalar != 0) return name_attribute(walk, from->scalar, "scalar");
+    if (numbers->cap != 0) return name_attribute(walk, from->cap, "cap");
+    if (window > 0 && window < walk->batch.seq_len)
+        return name_attribute(walk, from->window, "window");
+    if (strcmp(step->op->name, "gate") == 0 && from->kind != WEFT_WORD_SILU) return "kind";
+    if (strcmp(step->op->name, "attend") == 0 && step->sizes.causal == 0) return "causal";
     return NULL;
 }
 

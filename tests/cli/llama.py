@@ -135,7 +135,7 @@ def requests_beyond_the_kernels_are_refused(weft):
         ({"head_dim": 7}, [], ["head_dim", "even number"]),
         ({"rope_factor": 4, "rope_low": 4}, [], ["rope_low", "rope_high"]),
         ({"kv_heads": 3}, [], ["heads 4 is not a multiple of kv_heads 3"]),
-        ({"window": 23}, ["--set", "cluster.device.type=cuda"], ["b.0", "CPUs alone train it with \"window\""]))
+        ({"window": 23}, ["--set", "cluster.device.type=cuda"], ["b.0", "a GPU has no kernels of its key \"window\""]))
     for block, flags, says in refused:
         weft.expect(65, "train", weft.write("run.json", llama(block)), "--run", weft.fresh("run"), "-q", *flags,
                     says=says)
@@ -146,7 +146,7 @@ def requests_beyond_the_kernels_are_refused(weft):
         layers[2] = {"name": "norm", "type": "layer_norm", "hidden": 32}
         layers[layer][key] = 2
         weft.expect(65, "train", weft.write("run.json", config), "--run", weft.fresh("run"), "-q", "--set",
-                    "cluster.device.type=cuda", says=[f"CPUs alone train it with \"{key}\""])
+                    "cluster.device.type=cuda", says=[f"a GPU has no kernels of its key \"{key}\""])
 
 
 main(sys.argv[1])

@@ -132,7 +132,8 @@ struct weft_kind {
     enum weft_status (*needs)(struct weft_subject *subject, struct weft_layer_work *work,
                               struct weft_error *err);
     /* Saved activations that a level of recomputation keeps, for reports. NULL: named by name_kept,
-     * which appends the names; a kind without both does not name them. */
+     * which appends the names; a kind without both does not name them. A frozen layer saves less,
+     * so name_kept comes first there. */
     const char *keeps[WEFT_RECOMPUTE_COUNT];
     void (*name_kept)(const struct weft_layer *layer, const struct weft_batch *batch,
                       enum weft_recompute level, struct weft_text *out);

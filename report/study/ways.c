@@ -81,10 +81,11 @@ static void name_kept(const struct weft_model *model, const struct weft_batch *b
     weft_text_init(out);
     if (!decision->is_of_layer) return;
     const struct weft_layer *layer = &model->layers[decision->layer];
-    if (layer->kind->keeps[level] != NULL)
-        weft_text_add(out, layer->kind->keeps[level]);
-    else if (layer->kind->name_kept != NULL)
+    const char *fixed = layer->kind->keeps[level];
+    if (layer->kind->name_kept != NULL && (fixed == NULL || layer->frozen))
         layer->kind->name_kept(layer, batch, level, out);
+    else if (fixed != NULL)
+        weft_text_add(out, fixed);
 }
 
 /* Layers of one kind and of equal figures keep values of equal names. */

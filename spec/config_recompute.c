@@ -8,7 +8,7 @@
 #include "spec/target.h"
 
 enum { NAME_BYTES = 128, ALL = (1 << WEFT_RECOMPUTE_COUNT) - 1 };
-static const char path[] = "$.plan.recompute", if_needed[] = "if-needed";
+static const char path[] = "$.plan.recompute", if_needed[] = "if-needed", any_level[] = "auto";
 
 /* Bit of the level with the name; 0: there is none. */
 static int find_level(const char *name, size_t length)
@@ -24,7 +24,7 @@ static int find_level(const char *name, size_t length)
 static bool read_levels(const char *text, int *levels)
 {
     *levels = ALL;
-    if (strcmp(text, "auto") == 0) return true;
+    if (strcmp(text, any_level) == 0) return true;
     *levels = 0;
     for (const char *at = text; *at != '\0';) {
         const size_t length = strcspn(at, ",");
@@ -79,34 +79,95 @@ static void find_unknown(const struct weft_config *config, const char *name,
         near != NULL ? "\"?" : "; name layers of the model");
 }
 
+/* Index of the layer with the name, or -1. */
+static int32_t find_layer(const struct weft_config *config, const char *name)
+{
+    for (int32_t l = 0; l < config->model->n_layers; l++)
+        if (strcmp(config->model->layers[l].name, name) == 0) return l;
+    return -1;
+}
+
 /* Gives the layer of that name its levels. */
 static void take_layer(struct weft_config *config, const char *name, uint8_t *levels,
                        struct weft_findings *findings)
 {
-    for (int32_t l = 0; l < config->model->n_layers; l++) {
-        const struct weft_layer *layer = &config->model->layers[l];
-        if (strcmp(layer->name, name) != 0) continue;
-        const int possible = possible_levels(config, l);
-        levels[l] = (uint8_t)(possible | 1 << WEFT_RECOMPUTE_NONE);
-        if (possible == 0)
-            weft_findings_add(findings, config->source, path,
-                              "layer \"%s\" (%s) cannot recompute what it saves for backward; "
-                              "leave it out",
-                              name, weft_layer_type_of(layer));
+    const int32_t l = find_layer(config, name);
+    if (l < 0) {
+        find_unknown(config, name, findings, &config->pool);
         return;
     }
-    find_unknown(config, name, findings, &config->pool);
+    const int possible = possible_levels(config, l);
+    levels[l] = (uint8_t)(possible | 1 << WEFT_RECOMPUTE_NONE);
+    if (possible == 0)
+        weft_findings_add(findings, config->source, path,
+                          "layer \"%s\" (%s) cannot recompute what it saves for backward; "
+                          "leave it out",
+                          name, weft_layer_type_of(&config->model->layers[l]));
+}
+
+/* Copies the word at *at, and moves *at to the word after it, or to NULL. */
+static void next_word(const char **at, char word[NAME_BYTES])
+{
+    const size_t length = strcspn(*at, ",");
+    snprintf(word, NAME_BYTES, "%.*s", (int)length, *at);
+    *at = (*at)[length] == ',' ? *at + length + 1 : NULL;
 }
 
 static void take_list(struct weft_config *config, uint8_t *levels, struct weft_findings *findings)
 {
-    for (const char *at = config->plan.recompute; *at != '\0';) {
-        char name[NAME_BYTES];
-        const size_t length = strcspn(at, ",");
-        snprintf(name, sizeof name, "%.*s", (int)length, at);
-        take_layer(config, name, levels, findings);
-        at += length + (at[length] == ',');
+    char word[NAME_BYTES];
+    for (const char *at = config->plan.recompute; at != NULL;) {
+        next_word(&at, word);
+        take_layer(config, word, levels, findings);
     }
+}
+
+/* Refuses empty words, and words that go with no other. */
+static bool check_words(const struct weft_config *config, struct weft_findings *findings)
+{
+    const char *text = config->plan.recompute;
+    char word[NAME_BYTES];
+    for (const char *at = text; at != NULL;) {
+        next_word(&at, word);
+        const bool alone = strcmp(word, any_level) == 0 || strcmp(word, if_needed) == 0;
+        if (word[0] == '\0') {
+            weft_findings_add(findings, config->source, path,
+                              "is \"%s\", which has an empty word; separate words by one comma",
+                              text);
+            return false;
+        }
+        if (alone && strcmp(word, text) != 0 && find_layer(config, word) < 0) {
+            weft_findings_add(
+                findings, config->source, path,
+                "is \"%s\", and \"%s\" goes with no other word; give \"%s\" alone, or "
+                "leave it out",
+                text, word, word);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* No layer has a level that the config asks for: names the levels that layers have. */
+static void find_no_level(const struct weft_config *config, struct weft_findings *findings)
+{
+    char names[NAME_BYTES] = "";
+    size_t n = 0;
+    int levels = 0;
+    for (int32_t l = 0; l < config->model->n_layers; l++)
+        levels |= possible_levels(config, l);
+    for (int level = 0; level < WEFT_RECOMPUTE_COUNT && n < sizeof names; level++)
+        if ((levels & 1 << level) != 0)
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n > 0 ? ", " : "",
+                                  weft_recompute_names[level]);
+    if (levels == 0)
+        weft_findings_add(findings, config->source, path,
+                          "is \"%s\", and no layer of the model can recompute; leave it out",
+                          config->plan.recompute);
+    else
+        weft_findings_add(findings, config->source, path,
+                          "is \"%s\", and no layer of the model has such a level; layers have: %s",
+                          config->plan.recompute, names);
 }
 
 bool weft_config_recomputes_if_needed(const struct weft_config *config)
@@ -129,6 +190,7 @@ void weft_config_take_recompute(struct weft_config *config, struct weft_findings
     if (text == NULL || strcmp(text, if_needed) == 0 ||
         strcmp(text, weft_recompute_names[WEFT_RECOMPUTE_NONE]) == 0)
         return;
+    if (!check_words(config, findings)) return;
     uint8_t *levels = weft_pool_array(&config->pool, (size_t)n_layers, sizeof *levels);
     if (levels == NULL) {
         findings->count++;
@@ -145,10 +207,7 @@ void weft_config_take_recompute(struct weft_config *config, struct weft_findings
             if (possible != 0) levels[l] = (uint8_t)(possible | (asked & 1 << WEFT_RECOMPUTE_NONE));
             some |= possible;
         }
-        if (some == 0 && strcmp(text, "auto") != 0)
-            weft_findings_add(findings, config->source, path,
-                              "is \"%s\", and no layer of the model can recompute so; leave it out",
-                              text);
+        if (some == 0 && strcmp(text, any_level) != 0) find_no_level(config, findings);
     }
     config->recomputes = levels;
 }

@@ -105,7 +105,11 @@ Test(config_recompute, refuses_layers_that_cannot)
          "neither if-needed, auto, none, light, selective, medium, deep nor whole, and no layer"},
         {"plan.recompute=h.0,wte", "layer \"wte\" (embedding) cannot recompute"},
         {"plan.recompute=head", "layer \"head\" (lm_head) cannot recompute"},
-        {"plan.recompute=h.0,,h.1", "\"\" is neither if-needed"},
+        {"plan.recompute=h.0,,h.1", "is \"h.0,,h.1\", which has an empty word"},
+        {"plan.recompute=none,light,", "is \"none,light,\", which has an empty word"},
+        {"plan.recompute=,whole", "is \",whole\", which has an empty word"},
+        {"plan.recompute=light,auto", "\"auto\" goes with no other word"},
+        {"plan.recompute=if-needed,h.1", "\"if-needed\" goes with no other word"},
         {"plan.recompute=light,h.0", "\"light\" is a level, and another word is none"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

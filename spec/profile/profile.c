@@ -144,25 +144,6 @@ const struct weft_layer_times *weft_profile_times(const struct weft_profile *pro
     return named != NULL ? named : find_times(profile, false, key);
 }
 
-bool weft_profile_has_times(const struct weft_profile *profile, const struct weft_config *config,
-                            const struct weft_batch *batch)
-{
-    struct weft_pool pool = {0};
-    bool known = true;
-    for (int32_t l = 0; l < config->model->n_layers && known; l++) {
-        const struct weft_layer *layer = &config->model->layers[l];
-        const char *key = weft_layer_key(&pool, layer, batch);
-        const struct weft_layer_times *times =
-            key == NULL ? NULL : weft_profile_times(profile, layer->name, key);
-        known = times != NULL;
-        for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT && known; level++)
-            if (config->recomputes != NULL && (config->recomputes[l] >> level & 1) != 0)
-                known = weft_layer_times_at(times, (enum weft_recompute)level) != NULL;
-    }
-    weft_pool_finish(&pool);
-    return known;
-}
-
 int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency)
 {
     const int64_t bytes = weft_curve_efficient(&profile->collectives[WEFT_ALL_GATHER], efficiency);

@@ -163,10 +163,6 @@ const struct weft_layer_times *weft_profile_layer(const struct weft_profile *pro
 /* Times of a layer, by its name or otherwise by its key; NULL: none. */
 const struct weft_layer_times *weft_profile_times(const struct weft_profile *profile,
                                                   const char *name, const char *key);
-/* Whether the profile has the times of all layers of the config in such micro-batches, at each
- * level of recomputation that the config allows. */
-bool weft_profile_has_times(const struct weft_profile *profile, const struct weft_config *config,
-                            const struct weft_batch *batch);
 
 /* True if a resolved profile has measured collectives. */
 static inline bool weft_profile_timed_network(const struct weft_profile *profile)

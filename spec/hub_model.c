@@ -225,12 +225,15 @@ static enum weft_status read_types(struct hub_reading *reading)
 {
     const struct weft_hub_family *family = reading->family;
     const struct weft_json_value *types = weft_json_member(reading->root, WEFT_HUB_LAYER_TYPES);
-    const struct weft_json_value *pattern = NULL;
     reading->windows.pattern = family->pattern;
-    if (family->pattern_key != NULL) pattern = weft_json_member(reading->root, family->pattern_key);
-    if (pattern != NULL &&
-        (!weft_json_integer(pattern, &reading->windows.pattern) || reading->windows.pattern < 1))
-        return fail_key(reading, family->pattern_key, "must be an integer from 1");
+    for (int i = 0; i < WEFT_HUB_PATTERN_KEYS && family->pattern_keys[i] != NULL; i++) {
+        const char *key = family->pattern_keys[i];
+        const struct weft_json_value *pattern = weft_json_member(reading->root, key);
+        if (pattern == NULL || weft_json_kind(pattern) == WEFT_JSON_NULL) continue;
+        if (!weft_json_integer(pattern, &reading->windows.pattern) || reading->windows.pattern < 1)
+            return fail_key(reading, key, "must be null or an integer from 1");
+        break;
+    }
     if (types == NULL || weft_json_kind(types) == WEFT_JSON_NULL) return WEFT_OK;
     if (!weft_hub_layer_types_fit(types, reading->sizes[WEFT_HUB_LAYERS]))
         return fail_key(reading, WEFT_HUB_LAYER_TYPES,
@@ -285,9 +288,10 @@ static bool is_size(const struct hub_reading *reading, const char *name)
 
 static bool is_window(const struct weft_hub_family *family, const char *name)
 {
+    for (int i = 0; i < WEFT_HUB_PATTERN_KEYS && family->pattern_keys[i] != NULL; i++)
+        if (strcmp(family->pattern_keys[i], name) == 0) return true;
     return (family->window != NULL &&
             (strcmp(family->window, name) == 0 || strcmp(WEFT_HUB_LAYER_TYPES, name) == 0)) ||
-           (family->pattern_key != NULL && strcmp(family->pattern_key, name) == 0) ||
            (family->local_base != NULL && strcmp(family->local_base, name) == 0) ||
            (family->window_flag != NULL && strcmp(family->window_flag, name) == 0);
 }

@@ -66,6 +66,8 @@ struct weft_hub_key {
 struct weft_hub_row; /* tensors.h */
 #define WEFT_HUB_HEAD_DIM "hidden / heads"
 
+enum { WEFT_HUB_PATTERN_KEYS = 2 };
+
 struct weft_hub_family {
     const char *type;         /* "model_type" */
     const char *architecture; /* the class with a head on the vocabulary */
@@ -78,8 +80,8 @@ struct weft_hub_family {
     const char *window_flag; /* key without which the window is not used; NULL: none */
     int64_t missing_window;  /* 0: none */
     int64_t pattern;         /* each so many layers, the last has no window; 0: all have one */
-    const char *pattern_key; /* that takes another pattern; NULL: none */
-    const char *local_base;  /* key of the rotary base of layers with a window; NULL: none */
+    const char *pattern_keys[WEFT_HUB_PATTERN_KEYS]; /* that take another; the first given counts */
+    const char *local_base; /* key of the rotary base of layers with a window; NULL: none */
     double missing_base;
     bool scales_embedding;           /* token rows are multiplied by the root of hidden */
     const struct weft_hub_key *keys; /* up to one without a key */

@@ -199,6 +199,8 @@ def each_layer_has_its_window(weft):
             (qwen2(256, 8, 4, 512, 3, 1000) | {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 1},
              [0, 64, 64]),
             (gemma3, [64] * 5 + [0, 64]), (gemma3 | {"sliding_window_pattern": 2}, [64, 0] * 3 + [64]),
+            (gemma3 | {"sliding_window_pattern": None, "_sliding_window_pattern": 2}, [64, 0] * 3 + [64]),
+            (gemma3 | {"sliding_window_pattern": None, "layer_types": ["full_attention"] * 7}, [0] * 7),
             (gemma3 | {"layer_types": ["full_attention"] * 6 + ["sliding_attention"]}, [0] * 6 + [64]),
             (gemma3 | {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"]}, [64, 0] * 3 + [64])):
         content = {key: value for key, value in content.items() if "local" not in key or content["model_type"] == "gemma3_text"}

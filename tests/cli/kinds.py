@@ -90,6 +90,31 @@ def a_printed_recipe_of_weft_computes_the_same_bits(weft):
 
 
 @case
+def every_level_that_a_recipe_has_is_planned(weft):
+    """A norm into the output keeps its statistic at whole. A recipe that saves no product has no selective level."""
+    block = PARALLEL["kinds"][0]["steps"]
+    last = {"op": "norm", "kind": "rms", "in": "z", "out": "y", "epsilon": 1e-5, "name": "last"}
+    recipes = {"a norm at the end": [*block[:-1], {**block[-1], "out": "z"}, last],
+               "no product is saved": [block[0], {"op": "product", "in": "norm", "out": "y", "columns": "hidden",
+                                                  "add": "x", "name": "p"}]}
+    for name, steps in recipes.items():
+        config = parallel()
+        kind = config["model"]["kinds"][0]
+        kind["steps"] = steps
+        if name == "no product is saved":
+            kind.pop("define"), kind.pop("demands")
+        file, had = weft.write("run.json", config), set()
+        for level in ("light", "selective", "medium", "deep", "whole"):
+            code, _, told = weft.run("plan", file, "--set", f"plan.recompute={level}", "-o", "plan.json")
+            assert code == 0 or code == 65 and "no layer of the model has such a level; layers have: " in told, told
+            had |= {level} if code == 0 else set()
+        assert "whole" in had and ("selective" in had) == (name == "a norm at the end"), (name, had)
+        weft.expect(0, "plan", file, "--set", "plan.recompute=auto", "-o", "plan.json")
+        ends = [trained(weft, config, "--set", f"plan.recompute={level}") for level in ("none", "whole")]
+        assert ends[0] == ends[1], name
+
+
+@case
 def a_default_below_zero_is_read_back(weft):
     config = parallel()
     config["model"]["kinds"][0]["keys"].append({"name": "shift", "type": "number", "default": -1.5})

@@ -9,8 +9,8 @@ static const struct weft_field embedding_keys[] = {
     WEFT_ROW_HIDDEN,
     {"positions", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_EMBEDDING_POSITIONS), "0", 0,
      WEFT_INT32_MOST, NULL, NULL, "rows of the position table, at least seq_len; 0: no table"},
-    {"scale", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_EMBEDDING_SCALE), "null", 0, 1e9, NULL, NULL,
-     "multiplies rows of the token table; left out: 1"},
+    {"scale", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_EMBEDDING_SCALE), "0", 0, 1e9, NULL, NULL,
+     "multiplies rows of the token table; 0: they stay as they are"},
 };
 
 static const struct weft_recipe_step embedding_steps[] = {

@@ -11,8 +11,8 @@ static const struct weft_field lm_head_keys[] = {
     WEFT_ROW_HIDDEN,
     WEFT_ROW_BIAS,
     WEFT_ROW_TIE,
-    {"logit_cap", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_HEAD_LOGIT_CAP), "null", 0, 1e9, NULL, NULL,
-     "logits x become cap tanh(x / cap); left out: none"},
+    {"logit_cap", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_HEAD_LOGIT_CAP), "0", 0, 1e9, NULL, NULL,
+     "logits x become cap tanh(x / cap); 0: none"},
 };
 
 static void lm_head_complete(struct weft_layer *layer)

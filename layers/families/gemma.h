@@ -9,10 +9,10 @@
 /* clang-format off */
 #define WEFT_ROWS_GEMMA                                                                            \
     WEFT_ROWS_LLAMA,                                                                               \
-    {"query_scalar", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_BLOCK_QUERY_SCALAR), "null", 0, 1e9, NULL,\
-     NULL, "attention divides scores by its root; left out: head_dim"},                            \
-    {"attention_cap", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_BLOCK_ATTENTION_CAP), "null", 0, 1e9,    \
-     NULL, NULL, "scores x become cap tanh(x / cap); left out: none"}
+    {"query_scalar", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_BLOCK_QUERY_SCALAR), "0", 0, 1e9, NULL,   \
+     NULL, "attention divides scores by its root; 0: head_dim"},                                   \
+    {"attention_cap", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_BLOCK_ATTENTION_CAP), "0", 0, 1e9,       \
+     NULL, NULL, "scores x become cap tanh(x / cap); 0: none"}
 
 #define WEFT_STEP_GEMMA_NORM(input, output, weight)                                                \
     {.op = &weft_op_norm, .in = {input}, .out = {output}, .kind = WEFT_WORD_RMS,                   \

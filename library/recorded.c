@@ -261,12 +261,21 @@ static int32_t compare_groups(const struct weft_recorded_step *a,
     return 1;
 }
 
+static bool parameters_differ(const struct weft_recorded_step *a,
+                              const struct weft_recorded_step *b)
+{
+    const struct weft_hash none = {0};
+    return !weft_hash_equal(a->parameters, b->parameters) &&
+           !weft_hash_equal(a->parameters, none) && !weft_hash_equal(b->parameters, none);
+}
+
 int32_t weft_recorded_rank(const struct weft_recorded_step *recorded,
                            const struct weft_recorded_step *replayed)
 {
     const int64_t n = count_groups(recorded, replayed), others = count_others(recorded, replayed);
     int32_t rank = -1;
-    if (others == 0) return -1;
+    /* Other parameters give other gradients on a rank that computes them rightly. */
+    if (others == 0 || parameters_differ(recorded, replayed)) return -1;
     const struct weft_group_hashes *a = recorded->gradients, *b = replayed->gradients;
     if ((others == n && a->ranks > 1) || (n < a->n && n % a->ranks != 0)) return -1;
     for (int64_t g = 0; g < n; g++) {
@@ -291,10 +300,7 @@ int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
         weft_text_addf(out, ", %s ", word);
         add_number(out, b);
     }
-    const struct weft_hash none = {0};
-    if (!weft_hash_equal(recorded->parameters, replayed->parameters) &&
-        !weft_hash_equal(recorded->parameters, none) &&
-        !weft_hash_equal(replayed->parameters, none)) {
+    if (parameters_differ(recorded, replayed)) {
         char a[WEFT_HASH_TEXT_BYTES], b[WEFT_HASH_TEXT_BYTES];
         weft_text_addf(out, "%sparameters before it %s, %s %s", n++ > 0 ? ", " : "",
                        weft_hash_show(recorded->parameters, a), word,

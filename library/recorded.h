@@ -46,7 +46,7 @@ int32_t weft_recorded_compare(const struct weft_recorded_step *recorded,
                               struct weft_text *out);
 
 /* The rank of the run that computed all groups with other gradients. -1 if there are none, if
- * several ranks did, or if every group of several ranks differs. */
+ * several ranks did, if every group of several ranks differs, or if parameters differ before it. */
 int32_t weft_recorded_rank(const struct weft_recorded_step *recorded,
                            const struct weft_recorded_step *replayed);
 

@@ -86,7 +86,7 @@ static void check_rank(const char *a, const char *b, const char *how, int32_t ra
     const struct weft_recorded_step *replayed = weft_recorded_find(&y, 3);
     struct weft_text text;
     weft_text_init(&text);
-    cr_assert_eq(weft_recorded_compare(recorded, replayed, "replayed", &text), how[0] != '\0');
+    cr_assert_eq(weft_recorded_compare(recorded, replayed, "replayed", &text) > 0, how[0] != '\0');
     cr_assert_str_eq(weft_text_chars(&text), how);
     cr_assert_eq(weft_recorded_rank(recorded, replayed), rank);
     weft_text_finish(&text);
@@ -113,6 +113,14 @@ Test(recorded, the_rank_of_another_gradient_is_named)
     /* A later line has those of step 3. */
     check_rank(run, LINE("3", "1", "") LINE("4", "1", GROUPS("3", "2", "4", A "," A "," B "," A)),
                "gradient of group 2 (rank 0)", 0);
+#define WITH(digit) ", \"parameters\": \"0000000000000000000000000000000" digit "\""
+    /* A rank computes other gradients rightly from other parameters. */
+    check_rank(LINE("3", "1", WITH("1") GROUPS("3", "2", "2", A "," A)),
+               LINE("3", "1", WITH("2") GROUPS("3", "2", "2", A "," B)),
+               "parameters before it 00000000000000000000000000000001, replayed "
+               "00000000000000000000000000000002, gradient of group 1 (rank 1)",
+               -1);
+#undef WITH
 }
 
 Test(recorded, gradients_that_are_not_whole_are_a_torn_line)

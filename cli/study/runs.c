@@ -164,7 +164,7 @@ static bool runs_before(const struct weft_study *study, int32_t a, int32_t b)
     return a < b;
 }
 
-/* Fills the turns with all rows that have a plan, or only with those that drift. */
+/* Fills the turns with all rows that have a plan, or only with rows that drift. */
 static void fill_turns(const struct weft_study *study, bool drifting, struct turns *turns)
 {
     turns->n = 0;

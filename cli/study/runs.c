@@ -9,12 +9,30 @@
 #include "cli/process/children.h"
 #include "cli/study/sweep.h"
 
+/* Under MPI one process keeps the study's plans and figures next to its rank's memory. */
+#define RECORDS_BYTES (INT64_C(4) << 20)
+
+/* Opens the study again with bases that hold its records. */
+static enum weft_status add_records(struct weft_study *study, struct weft_error *err)
+{
+    struct weft_profile *profile = study->session.profile;
+    if (profile == NULL || profile->base_bytes < 0) return WEFT_OK;
+    profile->base_bytes += RECORDS_BYTES;
+    for (int32_t i = 0; i < profile->n_bases; i++)
+        profile->bases[i].bytes += RECORDS_BYTES;
+    WEFT_TRY(weft_times_of(profile, &study->times, err));
+    const struct weft_place place = weft_study_place(study, NULL);
+    weft_session_close(&study->session);
+    return weft_place_open(study->cli, &place, &study->session, err);
+}
+
 enum weft_status weft_study_measure(struct weft_study *study, struct weft_error *err)
 {
     const bool measures =
         study->settles && study->session.config->cluster.profile == NULL && !weft_hosts_are_ours();
     const bool trains = study->cli->measure && weft_session_must_measure(&study->session);
-    if (!measures && !trains && !weft_cli_measures(&study->session)) return WEFT_OK;
+    if (!measures && !trains && !weft_cli_measures(&study->session))
+        return study->cli->measure && weft_hosts_are_ours() ? add_records(study, err) : WEFT_OK;
     if (weft_hosts_are_ours())
         return weft_fail(err, WEFT_E_USAGE,
                          "%s: plans are made before MPI starts, so they need times: give --profile "
@@ -32,7 +50,7 @@ enum weft_status weft_study_measure_drift(struct weft_study *study, struct weft_
     const struct weft_place everywhere = {0};
     struct weft_session session = {0};
     struct weft_times after = {.fd = -1};
-    if (!study->settles || study->times.path[0] == '\0') return WEFT_OK;
+    if (!study->settles || study->times.path[0] == '\0' || weft_hosts_are_ours()) return WEFT_OK;
     enum weft_status status = weft_place_open(study->cli, &everywhere, &session, err);
     if (status == WEFT_OK)
         status = weft_times_measure(study->cli, &study->kept, &session, "after", &after, err);

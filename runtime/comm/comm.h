@@ -91,7 +91,7 @@ struct weft_comm_block {
     bool adds;                   /* ReduceScatter of fp32: adds the sum over ranks to the slice */
     bool partial;                /* ReduceScatter to fp32: the sum is not rounded to dtype, since it
                                     is summed further */
-    bool of_partials;            /* AllReduce of such sums */
+    bool of_partials;            /* AllReduce or ReduceScatter of such sums */
     int32_t idle;                /* reductions: ranks, the last ones, that have no operand. The sum
                                     leaves them out. If all are idle, the result is undefined. */
     bool owned;                  /* Reduce, Broadcast: in place, to or from the rank `owner` */
@@ -100,7 +100,8 @@ struct weft_comm_block {
 /* Fills the full block with the slices of all ranks. */
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
                           const struct weft_comm_block *block);
-/* Writes this rank's part of the sum over ranks to its slice. */
+/* Writes this rank's part of the sum over ranks to its slice. Partial sums are fp32, and their sum
+ * is rounded to `dtype` once, and written as slice_dtype or added. */
 void weft_comm_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
                               const struct weft_comm_block *block);
 /* Works in place: all full blocks get the sum in canonical order. It ignores slice_offset, unless

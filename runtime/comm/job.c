@@ -65,6 +65,7 @@ struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
     const int64_t slice = kind == WEFT_COMM_CALL_ALL_REDUCE ? full : block->slice_offset;
     const bool gathers = kind == WEFT_COMM_CALL_ALL_GATHER;
     const bool scatters = kind == WEFT_COMM_CALL_REDUCE_SCATTER;
+    const bool sums_partials = scatters && block->of_partials;
     return (struct weft_comm_job){
         .call = {kind, block->slice_elements, gathers ? slice : full, gathers ? full : slice,
                  block->idle},
@@ -72,8 +73,10 @@ struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
         .slice_elements = block->slice_elements,
         .adds = scatters && block->adds,
         .partial = scatters && block->partial,
-        .dtype = block->dtype,
+        .dtype = sums_partials ? WEFT_F32 : block->dtype,
         .slice_dtype = scatters ? block->slice_dtype : block->dtype,
+        .of_partials = sums_partials,
+        .result_rounded = block->dtype,
     };
 }
 
@@ -190,10 +193,14 @@ enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ra
         !is_inside(span_bytes, full, full_bytes) ||
         (slice >= 0 && !is_inside(span_bytes, slice, bytes)))
         return weft_comm_job_fail(job, span_bytes, "leaves the arena", err);
-    if (job->of_partials) WEFT_TRY(check_result(job, full_bytes, span_bytes, err));
-    if (job->adds && job->dtype != WEFT_F32)
+    const bool rounds = weft_comm_scatters_partials(job);
+    const enum weft_dtype narrow = rounds ? job->result_rounded : job->dtype;
+    if (job->of_partials && !rounds) WEFT_TRY(check_result(job, full_bytes, span_bytes, err));
+    if (job->adds && narrow != WEFT_F32)
         return weft_comm_job_fail(job, span_bytes, "would be added up in less than f32", err);
-    if (job->slice_dtype != job->dtype && (slice < 0 || job->slice_dtype != WEFT_F32))
+    if (rounds && slice < 0)
+        return weft_comm_job_fail(job, span_bytes, "would round partial sums in place", err);
+    if (job->slice_dtype != narrow && (slice < 0 || job->slice_dtype != WEFT_F32))
         return weft_comm_job_fail(job, span_bytes,
                                   "would be written in a dtype that does not fit it", err);
     if (job->partial && job->slice_dtype != WEFT_F32)

@@ -64,7 +64,7 @@ struct weft_comm_job {
     int64_t slice_elements; /* 0 for AGREE */
     bool adds, partial;
     enum weft_dtype dtype, slice_dtype;
-    /* AllReduce of partial sums: of the result. */
+    /* AllReduce or ReduceScatter of partial sums: of the result. The second adds by `adds`. */
     bool of_partials, result_adds;
     enum weft_dtype result_rounded, result_dtype;
 };
@@ -107,9 +107,16 @@ static inline bool weft_comm_call_is_owned(const struct weft_comm_call *call)
     return call->kind == WEFT_COMM_CALL_REDUCE || call->kind == WEFT_COMM_CALL_BROADCAST;
 }
 
+/* A ReduceScatter of partial sums: in fp32, and rounded in the slice. */
+static inline bool weft_comm_scatters_partials(const struct weft_comm_job *job)
+{
+    return job->of_partials && job->call.kind == WEFT_COMM_CALL_REDUCE_SCATTER;
+}
+
 /* The dtype that the sum is rounded to. */
 static inline enum weft_dtype weft_comm_rounded(const struct weft_comm_job *job)
 {
+    if (weft_comm_scatters_partials(job)) return job->result_rounded;
     return job->partial ? WEFT_F32 : job->dtype;
 }
 

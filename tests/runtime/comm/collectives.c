@@ -226,6 +226,39 @@ static void test_partials(struct site *s, enum weft_dtype dtype, int64_t n)
     }
 }
 
+/* A ReduceScatter of partial sums: this rank's slice of the same. */
+static void test_scattered_partials(struct site *s, enum weft_dtype dtype, int64_t n)
+{
+    for (int adds = 0; adds <= (dtype == WEFT_F32); adds++) {
+        for (int wide = 0; wide < 2; wide++) {
+            const struct weft_comm_block block = {
+                .full_offset = FROM,
+                .slice_offset = TO,
+                .slice_elements = n,
+                .dtype = dtype,
+                .slice_dtype = wide > 0 ? WEFT_F32 : dtype,
+                .of_partials = true,
+                .adds = adds > 0,
+                .idle = idle_ranks,
+            };
+            const uint16_t *halves = (const uint16_t *)(const void *)(s->arena + TO);
+            fill(s, FROM, n * s->ranks, 0);
+            for (int64_t i = 0; i < n; i++)
+                site_floats(s, TO)[i] = value_of(s->ranks, i);
+            weft_comm_reduce_scatter(s->comm, s->channel, &block);
+            site_synchronise(s);
+            for (int64_t i = 0; i < n; i++) {
+                const float before = adds > 0 ? value_of(s->ranks, i) : -0.0f;
+                const float sum = canonical_sum(wide_operand, 0, s->ranks, s->rank * n + i, before);
+                const float once = dtype == WEFT_F32 ? sum : widen(dtype, narrow(dtype, sum));
+                const float got =
+                    block.slice_dtype == WEFT_F32 ? site_floats(s, TO)[i] : widen(dtype, halves[i]);
+                check_bits(&got, once, "scattered partials", i);
+            }
+        }
+    }
+}
+
 /* Each rank is the owner once. Its block gets the sum, and no other; then all get its block. */
 static void test_owned(struct site *s, enum weft_dtype dtype, int64_t n)
 {
@@ -385,14 +418,16 @@ static void test_flag(struct site *s)
 
 static void test_reductions(struct site *s, int64_t n)
 {
-    const char *comm = getenv("WEFT_TEST_COMM"); /* hsdp is not on GPUs */
+    const char *comm = getenv("WEFT_TEST_COMM"); /* hsdp and nodes are not on GPUs */
     test_reduce_scatter(s, n, false);
     test_reduce_scatter(s, n, true);
     test_all_reduce(s, n);
     test_narrow(s, WEFT_BF16, n);
     test_narrow(s, WEFT_F16, n);
-    for (int d = 0; d < WEFT_DTYPE_COUNT && (comm == NULL || strcmp(comm, "cuda") != 0); d++)
+    for (int d = 0; d < WEFT_DTYPE_COUNT && (comm == NULL || strcmp(comm, "cuda") != 0); d++) {
         test_partials(s, (enum weft_dtype)d, n);
+        test_scattered_partials(s, (enum weft_dtype)d, n);
+    }
     for (int d = 0; d < WEFT_DTYPE_COUNT && weft_comm_has_owners(s->comm); d++)
         test_owned(s, (enum weft_dtype)d, n);
 }

@@ -37,5 +37,23 @@ const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT] = {
                                WEFT_ROLE_UP, WEFT_ITEM_A_USE, HOST, true, false, false},
     [WEFT_ACROSS_REDUCE] = {"across_reduce", "across_reduce", WEFT_ITEM_COLLECTIVE,
                             WEFT_ROLE_ACROSS, WEFT_ITEM_A_REDUCTION, DEVICE, false, false, false},
+    [WEFT_ACROSS_SCATTER] = {"across_scatter", "across_scatter", WEFT_ITEM_COLLECTIVE,
+                             WEFT_ROLE_ACROSS, WEFT_ITEM_A_REDUCTION, DEVICE, false, false, false},
+    [WEFT_ACROSS_GATHER] = {"across_gather", "across_gather", WEFT_ITEM_COLLECTIVE,
+                            WEFT_ROLE_ACROSS, WEFT_ITEM_ONCE, DEVICE, true, false, false},
 };
 /* clang-format on */
+
+enum weft_collective weft_item_kind_collective(int32_t kind)
+{
+    switch (kind) {
+    case WEFT_ACROSS_REDUCE:
+        return WEFT_ALL_REDUCE;
+    case WEFT_ACROSS_SCATTER:
+        return WEFT_REDUCE_SCATTER;
+    case WEFT_ACROSS_GATHER:
+        return WEFT_ALL_GATHER;
+    default:
+        return kind < WEFT_COLLECTIVE_COUNT ? (enum weft_collective)kind : WEFT_COLLECTIVE_COUNT;
+    }
+}

@@ -11,11 +11,13 @@
 #include "spec/profile/profile.h"
 #include "spec/tiers.h"
 
-/* Kinds that are not collectives of all ranks or of a node. WEFT_ACROSS_REDUCE sums the partial
- * sums of nodes, between them. The others copy a unit's state from its disk or host to the device
- * for its update, and back. For an update on the host they copy the reduced gradient down, update,
- * and copy the parameters up. They copy a layer's saved activations to the host and back. They copy
- * updated parameters down, and this rank's slices up before each gather. */
+/* Kinds that are not collectives of all ranks or of a node. Between nodes WEFT_ACROSS_REDUCE sums
+ * their partial sums, WEFT_ACROSS_SCATTER sums a part of them for each node, and WEFT_ACROSS_GATHER
+ * brings updated parts of a slice of parameters. The others copy a unit's state from its disk or
+ * host to the device for its update, and back. For an update on the host they copy the reduced
+ * gradient down, update, and copy the parameters up. They copy a layer's saved activations to the
+ * host and back. They copy updated parameters down, and this rank's slices up before each gather.
+ */
 enum {
     WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
     WEFT_STATE_WRITE,
@@ -29,6 +31,8 @@ enum {
     WEFT_PARAMETERS_DOWN,
     WEFT_PARAMETERS_FETCH,
     WEFT_ACROSS_REDUCE,
+    WEFT_ACROSS_SCATTER,
+    WEFT_ACROSS_GATHER,
     WEFT_ITEM_KIND_COUNT
 };
 
@@ -73,6 +77,9 @@ struct weft_item_kind {
     bool needs_step;      /* it is skipped while no step's update is pending */
 };
 extern const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT];
+
+/* The collective of the kind, within its group of ranks; WEFT_COLLECTIVE_COUNT: it is none. */
+enum weft_collective weft_item_kind_collective(int32_t kind);
 
 static inline bool weft_item_kind_is_of_layer(const struct weft_item_kind *kind)
 {

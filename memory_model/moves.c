@@ -36,6 +36,11 @@ static const struct weft_moves policies[WEFT_POLICY_COUNT] = {
     [WEFT_POLICY_CENTRAL] = {.n = 2, .moves = {
         ROW(REDUCE_SCATTER, OWNER, GRADIENT, GRADIENT, ONCE, -1, 8),
         ROW(ALL_GATHER, OWNER, FULL, FULL, ONCE, -1, 8)}},
+    [WEFT_POLICY_NODES] = {.n = 4, .moves = {
+        ROW(REDUCE_SCATTER, NODE, GRADIENT, PARTIAL, A_REDUCTION, -1, 7),
+        ROW(ACROSS_SCATTER, ACROSS, PARTIAL, REDUCED, A_REDUCTION, WEFT_REDUCE_SCATTER, 7),
+        ROW(ACROSS_GATHER, ACROSS, SHARD, SHARD, ONCE, -1, 7),
+        ROW(ALL_GATHER, NODE, SHARD, FULL, A_USE, WEFT_ACROSS_GATHER, 7)}},
 };
 
 /* Copies of state, and updates on the host. Their rows end before a gather, which is kind 0. */

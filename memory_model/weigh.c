@@ -435,6 +435,7 @@ static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
                      weft_weigh_policy_end(w, u, WEFT_POLICY_SDP, 0))
         policies |= 1u << WEFT_POLICY_FSDP;
     if (w->options->hybrid) policies |= 1u << WEFT_POLICY_HSDP;
+    if (w->options->hybrid && unit->trainable) policies |= 1u << WEFT_POLICY_NODES;
     return policies;
 }
 
@@ -453,7 +454,7 @@ static int32_t weigh_shard(struct weft_weigher *w, int32_t u,
 {
     const int32_t *uses = w->period->uses[u], end = w->period->n_slots - 1;
     const int32_t update = w->period->update[u];
-    const int64_t slice = weft_weigh_owned_elements(w, u, strategy->way.policy);
+    const int64_t slice = weft_weigh_shard_elements(w, u, strategy->way.policy);
     const enum weft_dtype compute = w->options->batch.compute;
     const int64_t bytes = weft_weigh_elements_bytes(w, slice, compute);
     const enum weft_category category = WEFT_CATEGORY_SHARDED_PARAMETERS;
@@ -493,6 +494,12 @@ static int32_t weigh_parameters(struct weft_weigher *w, int32_t u,
                         full_bytes);
     }
     return n;
+}
+
+/* Elements of a unit's parameters that a rank keeps: of the slices of all ranks or of a node's. */
+int64_t weft_weigh_shard_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy)
+{
+    return w->shards->units[u].padded_elements / weft_shards_holders(w->shards, policy);
 }
 
 /* Elements of a unit's state: of a rank's slices, with hsdp of its node's, or with dp and on

@@ -119,7 +119,7 @@ struct weft_weigh_options {
     int64_t copy_block_bytes;
     struct weft_ring ring; /* saturates the disk, for any model; no lanes without a disk */
     const struct weft_target *target; /* the runtime that holds the memory; NULL: Weft */
-    bool hybrid;  /* units may have hsdp: shards has several nodes of several ranks */
+    bool hybrid;  /* units may have hsdp and nodes: shards has several nodes of several ranks */
     bool central; /* units may have central */
     int64_t foreach_bytes, loop_bytes; /* temporaries of PyTorch's update: of an own element, and of
                                           one of the largest layer */

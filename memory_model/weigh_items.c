@@ -186,17 +186,32 @@ static void fill_reduction(struct mover *m, const struct weft_unit_move *move,
 }
 
 /* Sums of partial sums over nodes, in fp32, in the windows of the reductions within the node that
- * they follow. A block of partial sums is held from the first of these to its sum. */
+ * they follow. A block of partial sums, of a node's slice, is held from the first of these to its
+ * sum. */
 static void fill_across(struct mover *m, enum weft_policy policy, struct weft_item *item)
 {
     struct weft_weigher *w = m->w;
     const struct weft_period *period = w->period;
     const int32_t u = m->u, micro = weft_period_round_end(&period->rule, item->gather);
-    const int64_t slice = weft_weigh_owned_elements(w, u, policy) / item->n_blocks;
+    const int64_t slice = weft_weigh_shard_elements(w, u, policy) / item->n_blocks;
     item->first = period->last_gradient[micro * period->n_units + u] + 1;
     item->last = last_completion(period, u, micro);
     item->block_bytes = item->stair_bytes = weft_weigh_elements_bytes(w, slice, WEFT_F32);
     item->stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS;
+}
+
+/* Updated parameters come from the other nodes after the unit's update, before its first use. They
+ * land in the shard, which the holds have, so blocking a slot for them gains nothing. */
+static void fill_crossing(struct mover *m, enum weft_policy policy, struct weft_item *item)
+{
+    struct weft_weigher *w = m->w;
+    const int32_t u = m->u;
+    const int64_t slice = weft_weigh_shard_elements(w, u, policy) / item->n_blocks;
+    item->may_block = false;
+    item->first = first_launch(w, u);
+    item->last = w->period->uses[u][0] - 1;
+    item->block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
+    item->stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
 }
 
 /* State arrives before or in its update's slot, and leaves after it. To a disk it moves in one item
@@ -269,6 +284,8 @@ static void fill_item(struct mover *m, const struct weft_moves *moves,
     case WEFT_ITEM_COLLECTIVE:
         if (move->kind == WEFT_ALL_GATHER)
             fill_gather(m, move, item);
+        else if (move->kind == WEFT_ACROSS_GATHER)
+            fill_crossing(m, moves->policy, item);
         else if (move->from == WEFT_BUFFER_PARTIAL)
             fill_across(m, moves->policy, item);
         else
@@ -384,8 +401,8 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
     for (int32_t u = 0; u < w->shards->n_units; u++)
         /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies
          * of both kinds of state, the host update, and copies of parameters; gathers, reductions
-         * and sums over nodes of hsdp; both moves of central */
-        most += 4 * (size_t)w->period->n_uses[u] + 3 * (size_t)w->period->rule.n_micro + 21;
+         * and sums over nodes of hsdp and of nodes, and its gather across; both moves of central */
+        most += 5 * (size_t)w->period->n_uses[u] + 5 * (size_t)w->period->rule.n_micro + 22;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++)

@@ -66,6 +66,9 @@ int32_t weft_weigh_policy_end(const struct weft_weigher *w, int32_t u, enum weft
 /* The last slot of the residency of an sdp or fsdp unit that ends after use `last`. */
 int32_t weft_weigh_release(const struct weft_weigher *w, int32_t u, int32_t last);
 
+/* Elements of a unit's parameters that a rank keeps: of the slices of all ranks or of a node's. */
+int64_t weft_weigh_shard_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy);
+
 /* Elements of a unit's state: of a rank's slices, or with dp of the whole unit. */
 int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy);
 

@@ -63,7 +63,7 @@ enum weft_status weft_item_need_levels(const struct weft_profile *profile,
     if (cluster->link.intra.bytes_per_s > 0 && cluster->link.inter.bytes_per_s > 0) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_DATA,
-        "%s: $.plan.policies: hsdp needs times of each level, and the profile has none "
+        "%s: $.plan.policies: hsdp and nodes need times of each level, and the profile has none "
         "for %lld ranks a node: give cluster.link.intra and cluster.link.inter, or "
         "measure all hosts with `weft profile`",
         config->source, (long long)cluster->ranks_per_node);
@@ -72,14 +72,19 @@ enum weft_status weft_item_need_levels(const struct weft_profile *profile,
 int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
                            enum weft_rank_group group, const struct weft_item *item)
 {
-    const int kind = item->kind == WEFT_ACROSS_REDUCE ? WEFT_ALL_REDUCE : item->kind;
-    if (measured_levels(profile, cluster))
-        return weft_curve_at(&profile->network.levels[group][kind], item->block_bytes);
+    const enum weft_collective kind = weft_item_kind_collective(item->kind);
+    const int64_t passes = kind == WEFT_ALL_REDUCE ? 2 : 1;
+    if (measured_levels(profile, cluster)) {
+        const struct weft_curve *curves = profile->network.levels[group];
+        if (group == WEFT_GROUP_NODE) return weft_curve_at(&curves[kind], item->block_bytes);
+        /* The profile has an AllReduce across nodes alone, of two passes. */
+        const int64_t ns = weft_curve_at(&curves[WEFT_ALL_REDUCE], item->block_bytes);
+        return passes == 2 ? ns : (ns + 1) / 2;
+    }
     const int64_t per_node = cluster->ranks_per_node, nodes = cluster->ranks / per_node;
     const struct weft_link inter = weft_cluster_inter(cluster);
     if (group == WEFT_GROUP_NODE)
         return pass_ns(&cluster->link.intra, per_node, (double)item->block_bytes);
-    const int64_t passes = kind == WEFT_ALL_REDUCE ? 2 : 1;
     return passes * pass_ns(&inter, nodes, (double)item->block_bytes * (double)per_node);
 }
 

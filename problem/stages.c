@@ -170,8 +170,8 @@ static enum weft_status copy_holds(struct builder *b, const struct weft_hold *ho
 }
 
 /* A unit that can have none of the allowed policies gets sdp, which equals fsdp for a unit that is
- * never released, or zero1 if frozen. dp is refused if gradients are reduced several times a step.
- */
+ * never released, or zero1 if frozen. A frozen one gets hsdp in place of nodes. dp is refused if
+ * gradients are reduced several times a step. */
 static enum weft_status policies_of(const struct builder *b, int32_t unit, uint32_t *out)
 {
     const struct weft_weighed_unit *weighed = &b->stages->weights->units[unit];
@@ -190,7 +190,9 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
             "plan.offload.update to \"device\", or allow zero1",
             b->config->source, b->config->plan.policies, b->stages->shards->units[unit].name);
     }
-    *out = 1u << (weft_policies_are_whole(b->allowed) ? WEFT_POLICY_DP : WEFT_POLICY_SDP);
+    const bool crosses = (b->allowed >> WEFT_POLICY_NODES & 1) != 0;
+    const enum weft_policy sharded = crosses ? WEFT_POLICY_HSDP : WEFT_POLICY_SDP;
+    *out = 1u << (weft_policies_are_whole(b->allowed) ? WEFT_POLICY_DP : sharded);
     return WEFT_OK;
 }
 
@@ -630,7 +632,7 @@ static enum weft_status create_stages(const struct weft_config *config,
                               .weigh = options,
                               .err = err};
     WEFT_TRY(weft_variants_policies(config, &builder.allowed, err));
-    if ((builder.allowed >> WEFT_POLICY_HSDP & 1) != 0)
+    if ((builder.allowed & weft_policies_sharing(WEFT_GROUP_NODE)) != 0)
         WEFT_TRY(weft_item_need_levels(profile, config, err));
     if (config->train.every > 0) WEFT_TRY(weft_average_need(profile, config, err));
     WEFT_TRY(fill_problem(&builder));

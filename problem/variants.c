@@ -26,7 +26,7 @@ static enum weft_status read_policies(const struct weft_config *config, const ch
         if (!known)
             return weft_fail(err, WEFT_E_DATA,
                              "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
-                             "sdp, fsdp, hsdp, central, separated by commas",
+                             "sdp, fsdp, hsdp, central, nodes, separated by commas",
                              config->source, name);
         allowed |= UINT32_C(1) << policy;
         at += length + (at[length] == ',');
@@ -35,29 +35,29 @@ static enum weft_status read_policies(const struct weft_config *config, const ch
     return WEFT_OK;
 }
 
-/* hsdp needs two levels. weft_item_need_levels asks for their times. */
-static enum weft_status check_hybrid(const struct weft_config *config, uint32_t allowed,
+/* hsdp and nodes need two levels. weft_item_need_levels asks for their times. */
+static enum weft_status check_levels(const struct weft_config *config, enum weft_policy policy,
                                      struct weft_error *err)
 {
     const struct weft_cluster *cluster = &config->cluster;
-    if ((allowed >> WEFT_POLICY_HSDP & 1) == 0) return WEFT_OK;
+    const char *name = weft_policy_name(policy);
     if (cluster->ranks_per_node < 2 || cluster->ranks <= cluster->ranks_per_node)
-        return weft_fail(
-            err, WEFT_E_DATA,
-            "%s: $.plan.policies: hsdp shards within nodes, and needs several nodes of "
-            "several ranks; cluster.ranks is %lld and cluster.ranks_per_node %lld: "
-            "name fsdp, or set cluster.ranks_per_node",
-            config->source, (long long)cluster->ranks, (long long)cluster->ranks_per_node);
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.policies: %s shards within nodes, and needs several nodes of "
+                         "several ranks; cluster.ranks is %lld and cluster.ranks_per_node %lld: "
+                         "name fsdp, or set cluster.ranks_per_node",
+                         config->source, name, (long long)cluster->ranks,
+                         (long long)cluster->ranks_per_node);
     if (config->train.delay > 0)
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: $.plan.policies: hsdp has no delayed updates: leave out train.delay, "
+                         "%s: $.plan.policies: %s has no delayed updates: leave out train.delay, "
                          "or name fsdp",
-                         config->source);
+                         config->source, name);
     if (config->train.every > 0)
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: $.plan.policies: hsdp sums gradients over nodes, which "
+                         "%s: $.plan.policies: %s sums gradients over nodes, which "
                          "train.across.every lets step on their own: leave one of them out",
-                         config->source);
+                         config->source, name);
     return WEFT_OK;
 }
 
@@ -114,7 +114,9 @@ enum weft_status weft_variants_policies(const struct weft_config *config, uint32
                          "%s: $.plan.policies: \"%s\" has no policy of a plan for %s: name one of "
                          "%s, or leave it out",
                          config->source, config->plan.policies, target->title, target->policies);
-    WEFT_TRY(check_hybrid(config, allowed, err));
+    const uint32_t of_levels = allowed & weft_policies_sharing(WEFT_GROUP_NODE);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+        if ((of_levels >> p & 1) != 0) WEFT_TRY(check_levels(config, (enum weft_policy)p, err));
     WEFT_TRY(check_central(config, allowed, err));
     *out = allowed & had;
     return WEFT_OK;

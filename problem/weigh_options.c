@@ -47,22 +47,22 @@ static int64_t copy_block_bytes(const struct weft_config *config,
     return most < LEAST_BYTES ? LEAST_BYTES : most;
 }
 
-static bool allows_policy(const struct weft_config *config, enum weft_policy policy)
+static bool allows_policy(const struct weft_config *config, uint32_t policies)
 {
     uint32_t allowed = 0;
-    return weft_variants_policies(config, &allowed, NULL) == WEFT_OK &&
-           (allowed >> policy & 1) != 0;
+    return weft_variants_policies(config, &allowed, NULL) == WEFT_OK && (allowed & policies) != 0;
 }
 
 static bool allows_hybrid(const struct weft_config *config)
 {
     const struct weft_cluster *cluster = &config->cluster;
-    return allows_policy(config, WEFT_POLICY_HSDP) && cluster->ranks_per_node > 1 &&
-           cluster->ranks > cluster->ranks_per_node;
+    return cluster->ranks_per_node > 1 && cluster->ranks > cluster->ranks_per_node &&
+           allows_policy(config, weft_policies_sharing(WEFT_GROUP_NODE));
 }
 
-/* Communicators of a run: one for each lane of the network. hsdp adds one for each of these, within
- * nodes, and two for the lane across nodes. Averages add those of a node and across nodes. */
+/* Communicators of a run: one for each lane of the network. hsdp and nodes add one for each of
+ * these, within nodes, and two for the lane across nodes. Averages add those of a node and across
+ * nodes. */
 static int64_t count_communicators(const struct weft_config *config)
 {
     const int64_t lanes = config->cluster.channels;
@@ -106,7 +106,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .recomputes = config->recomputes,
         .target = weft_config_target(config),
         .hybrid = allows_hybrid(config),
-        .central = allows_policy(config, WEFT_POLICY_CENTRAL),
+        .central = allows_policy(config, 1u << WEFT_POLICY_CENTRAL),
         .foreach_bytes = update_temporary(config, WEFT_LOOP_FOREACH, sizeof(float)),
         .loop_bytes = update_temporary(config, WEFT_LOOP_FOR, 2 * sizeof(float)),
         .reduce_copies = config->cluster.reduce_copies,

@@ -201,7 +201,7 @@ static enum weft_status check_plan(const struct weft_plan *plan, struct weft_err
     bool has_nodes = problem->period.every > 0;
     for (int32_t i = 0; i < problem->n_items; i++)
         has_nodes |= weft_problem_needs(problem, plan->strategies, i) &&
-                     problem->items[i].item.kind == WEFT_ACROSS_REDUCE;
+                     weft_item_kind_of(&problem->items[i].item)->role == WEFT_ROLE_ACROSS;
     if (weft_problem_contends(problem))
         return weft_fail(err, WEFT_E_DATA,
                          "--jitter: compute and communication of this plan slow each other, which "

@@ -142,6 +142,11 @@ static bool shards_parameters(const struct emitter *e, int32_t unit)
     return weft_policy_gathers(weft_plan_chosen(e->lowering->plan, unit)->policy);
 }
 
+static bool crosses_nodes(const struct emitter *e, int32_t unit)
+{
+    return weft_policy_crosses(e->lowering->program->ways[unit].policy);
+}
+
 /* The unit's first item, or the place of it if the unit has none. */
 static int32_t first_item(const struct weft_problem *problem, int32_t unit)
 {
@@ -398,7 +403,8 @@ static void belong_to_step(struct emitter *e, const struct weft_unit_move *move,
 }
 
 /* Touches the end of a move in a unit's buffer. A shard on the host has an instance for each
- * gather. Buffers that persist are one piece, unless the host updates them block by block. */
+ * gather. Buffers that persist are one piece, unless the host updates them block by block, or
+ * blocks cross nodes. */
 static void touch_end(struct emitter *e, const struct weft_item *item, enum weft_buffer_kind kind,
                       int32_t block, int access)
 {
@@ -411,7 +417,9 @@ static void touch_end(struct emitter *e, const struct weft_item *item, enum weft
     int32_t instance = persists ? 0 : item->gather;
     if (kind == WEFT_BUFFER_SHARD && fetches)
         instance = item->kind == WEFT_PARAMETERS_DOWN ? 0 : 1 + item->gather;
-    touch_piece(e, kind, unit, instance, persists && !updates_there(e, unit) ? -1 : block, access);
+    const bool in_blocks =
+        updates_there(e, unit) || (kind == WEFT_BUFFER_SHARD && crosses_nodes(e, unit));
+    touch_piece(e, kind, unit, instance, persists && !in_blocks ? -1 : block, access);
 }
 
 /* The ends of a block's move in the arena. In place, and across nodes, the first is written too:

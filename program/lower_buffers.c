@@ -76,14 +76,16 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     const int32_t pieces = there ? unit->n_blocks : 1; /* the host updates block by block */
     int64_t full = unit->padded_elements;
     const int64_t owned = full / weft_shards_sharers(inputs->shards, policy);
+    const int64_t held = full / weft_shards_holders(inputs->shards, policy);
     int64_t compute_bytes = weft_dtype_bytes(inputs->weigh.batch.compute);
     int64_t state_bytes = owned * weft_dtype_bytes(WEFT_F32);
     if (kind == WEFT_BUFFER_SHARD && gathered) {
         const bool fetches = weft_program_fetches(maker->lowering->program, u);
+        const bool in_blocks = fetches || weft_policy_crosses(policy);
         const int32_t instances = fetches ? 1 + weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++)
-            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, i, owned * compute_bytes,
-                        fetches ? unit->n_blocks : pieces);
+            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, i, held * compute_bytes,
+                        in_blocks ? unit->n_blocks : pieces);
     } else if (kind == WEFT_BUFFER_FULL) {
         int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++) {
@@ -120,8 +122,8 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
                     owned * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
     } else if (kind == WEFT_BUFFER_PARTIAL && sums_partly(maker, u)) {
         for (int32_t i = 0; i < weft_period_reductions(&inputs->period->rule); i++)
-            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, i, state_bytes,
-                        unit->n_blocks);
+            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, i,
+                        held * weft_dtype_bytes(WEFT_F32), unit->n_blocks);
     }
 }
 

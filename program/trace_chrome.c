@@ -114,8 +114,10 @@ static const char *kernel_prefix(const struct weft_instruction *at)
     case WEFT_STREAM_CHANNEL:
         break;
     }
-    if (at->op == WEFT_OP_ALL_GATHER) return "ncclKernel_AllGather ";
-    return at->op == WEFT_OP_REDUCE_SCATTER ? "ncclKernel_ReduceScatter " : "ncclKernel_AllReduce ";
+    const enum weft_collective collective = weft_item_kind_collective((int32_t)at->op);
+    if (collective == WEFT_ALL_GATHER) return "ncclKernel_AllGather ";
+    return collective == WEFT_REDUCE_SCATTER ? "ncclKernel_ReduceScatter "
+                                             : "ncclKernel_AllReduce ";
 }
 
 static const char *category_of(const struct steps *steps, const struct weft_instruction *at)

@@ -7,6 +7,17 @@ static bool sums_by_levels(const struct weft_program *program, int32_t unit)
     return weft_step_groups(program, unit).parameters == WEFT_GROUP_NODE;
 }
 
+/* Whether a node has all parameters of a unit, and a part of their state. */
+static bool crosses_nodes(const struct weft_program *program, int32_t unit)
+{
+    return sums_by_levels(program, unit) && weft_step_groups(program, unit).state == WEFT_GROUP_ALL;
+}
+
+static bool sums_across(enum weft_op op)
+{
+    return op == WEFT_OP_ACROSS_REDUCE || op == WEFT_OP_ACROSS_SCATTER;
+}
+
 /* Checks that blocks of a buffer move in index order, each once. */
 static enum weft_status move_block(struct step *step, int32_t index,
                                    const struct weft_operand *operand)
@@ -37,13 +48,13 @@ static bool comes_after(const struct weft_program *program, const struct weft_in
            before->block == at->block;
 }
 
-/* A unit with updates on the host is gathered after its parameters came up: block by block, or
- * after all blocks. */
-static bool is_up(const struct step *step, int32_t index)
+/* A unit with updates on the host is gathered after its parameters came up, and parameters of a
+ * node after they came from other nodes, with `op`: block by block, or after all blocks. */
+static bool has_come(const struct step *step, int32_t index, enum weft_op op)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     const struct there *there = &step->there[at->unit];
-    if (comes_after(step->program, at, WEFT_OP_PARAMETERS_UP)) return there->ups > at->block;
+    if (comes_after(step->program, at, op)) return there->ups > at->block;
     return there->ups == weft_step_blocks(step->program, at->unit) &&
            weft_step_is_before(step, there->up, index);
 }
@@ -73,12 +84,38 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     int32_t update = step->updates[at->unit];
     bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
     const bool there = weft_program_updates_there(program, at->unit);
-    if (trains &&
-        (there ? !is_up(step, index) : update < 0 || !weft_step_is_before(step, update, index)))
+    if (trains && (there ? !has_come(step, index, WEFT_OP_PARAMETERS_UP)
+                         : update < 0 || !weft_step_is_before(step, update, index)))
         return weft_step_fault(step, index, "it may start before the unit's update is over");
     if (weft_program_fetches(program, at->unit) && !is_fetched(program, at, from, to))
         return weft_step_fault(step, index, "it does not gather the slice that came up for it");
+    if (crosses_nodes(program, at->unit) &&
+        (!trains || from->piece != at->block || !has_come(step, index, WEFT_OP_ACROSS_GATHER)))
+        return weft_step_fault(step, index, "its block may not have come from the other nodes");
     return move_block(step, index, to);
+}
+
+/* Updated parts of a node's parameters come from the other nodes, in place, once a step. */
+static enum weft_status check_crossing(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const int32_t update = step->updates[at->unit];
+    struct there *there = &step->there[at->unit];
+    const struct weft_operand *from =
+        weft_step_operand(program, at, WEFT_BUFFER_SHARD, at->unit, false);
+    const struct weft_operand *to =
+        weft_step_operand(program, at, WEFT_BUFFER_SHARD, at->unit, true);
+    if (!crosses_nodes(program, at->unit))
+        return weft_step_fault(step, index, "its unit's parameters are not of a node");
+    if (from == NULL || to == NULL || from->piece != at->block || to->piece != at->block)
+        return weft_step_fault(step, index, "it does not gather its block of its node's slice");
+    if (update < 0 || !weft_step_is_before(step, update, index))
+        return weft_step_fault(step, index, "it may start before the unit's update is over");
+    if (at->block != there->ups++)
+        return weft_step_fault(step, index, "blocks do not cross nodes in order, each once");
+    there->up = index;
+    return WEFT_OK;
 }
 
 /* A shard on the host goes down after its unit's update, once. A copy up follows its block's copy
@@ -119,7 +156,7 @@ static enum weft_status check_sum(struct step *step, int32_t index, const struct
     int32_t update = step->updates[at->unit];
     if (at->micro != weft_period_round_end(&program->period, gradient->instance))
         return weft_step_fault(step, index, "it reduces another micro-step's gradient");
-    const bool sums = at->op == WEFT_OP_ACROSS_REDUCE ||
+    const bool sums = sums_across(at->op) ||
                       (at->op == WEFT_OP_REDUCE_SCATTER && !sums_by_levels(program, at->unit));
     bool adds = weft_step_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false) != NULL;
     if (sums && adds != (gradient->instance > 0))
@@ -173,6 +210,8 @@ static enum weft_status check_across(struct step *step, int32_t index)
         weft_step_operand(program, at, WEFT_BUFFER_PARTIAL, at->unit, true) == NULL ||
         weft_step_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, true) == NULL)
         return weft_step_fault(step, index, "it does not sum its unit's partial sums");
+    if ((at->op == WEFT_OP_ACROSS_SCATTER) != crosses_nodes(program, at->unit))
+        return weft_step_fault(step, index, "its unit's state is shared by other ranks");
     if (!comes_after(program, at, WEFT_OP_REDUCE_SCATTER))
         return weft_step_fault(step, index, "it does not follow its block's reduction in the node");
     WEFT_TRY(check_sum(step, index, from));
@@ -299,8 +338,8 @@ enum weft_status weft_verify_move(struct step *step, int32_t index)
     switch (weft_item_kinds[op].family) {
     case WEFT_ITEM_COLLECTIVE:
         if (op == WEFT_OP_ALL_GATHER) return check_gather(step, index);
-        return op == WEFT_OP_ACROSS_REDUCE ? check_across(step, index)
-                                           : check_reduction(step, index);
+        if (op == WEFT_OP_ACROSS_GATHER) return check_crossing(step, index);
+        return sums_across(op) ? check_across(step, index) : check_reduction(step, index);
     case WEFT_ITEM_STATE:
         return check_moved(step, index);
     case WEFT_ITEM_HOST_UPDATE:

@@ -388,6 +388,8 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     case WEFT_OP_REDUCE_SCATTER:
     case WEFT_OP_ALL_REDUCE:
     case WEFT_OP_ACROSS_REDUCE:
+    case WEFT_OP_ACROSS_SCATTER:
+    case WEFT_OP_ACROSS_GATHER:
     case WEFT_OP_READ:
     case WEFT_OP_WRITE:
     case WEFT_OP_COPY_UP:

@@ -8,7 +8,7 @@
 #include "program/verify.h"
 
 /* An update on the host so far: number of blocks copied down, updated and copied up, and the last
- * instruction of each; -1: none. */
+ * instruction of each; -1: none. Parameters of a node that came from other nodes count as `ups`. */
 struct there {
     int32_t downs, updates, ups;
     int32_t down, first_update, update, up;

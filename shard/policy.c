@@ -21,6 +21,14 @@ const struct weft_policy_groups weft_policy_groups[WEFT_POLICY_COUNT] = {
 #undef WEFT_POLICY_ENTRY
 };
 
+uint32_t weft_policies_sharing(enum weft_rank_group parameters)
+{
+    uint32_t sharing = 0;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+        sharing |= (uint32_t)(weft_policy_groups[p].parameters == parameters) << p;
+    return sharing;
+}
+
 const char *weft_policy_name(enum weft_policy policy)
 {
     return policies[policy].name;

@@ -9,7 +9,8 @@
  *
  * Element e of a unit lies in block e / (N * slice_elements), under every policy. Under hsdp a
  * block has one slice for each rank of a node, of slices of all N ranks back to back. Each node has
- * all. */
+ * all. Under nodes parameters have these slices, and state one part of them: the ranks of a place
+ * have the parts in the order of their nodes. */
 #ifndef WEFT_SHARD_SHARD_H
 #define WEFT_SHARD_SHARD_H
 
@@ -37,7 +38,8 @@ enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
     X(HSDP, "hsdp", "HYBRID_SHARD", "as fsdp, within a node; each node has a copy", NODE, NODE,    \
       true)                                                                                        \
     X(CENTRAL, "central", "", "nothing: rank 0 alone has the state, and sends out parameters",     \
-      NONE, OWNER, false)
+      NONE, OWNER, false)                                                                          \
+    X(NODES, "nodes", "", "state and gradients; parameters within a node", NODE, ALL, true)
 
 enum weft_policy {
 #define WEFT_POLICY_ENUMERATOR(id, name, aliases, text, parameters, state, releases)               \
@@ -57,6 +59,9 @@ struct weft_policy_groups {
     bool releases; /* between uses, which then gather again */
 };
 extern const struct weft_policy_groups weft_policy_groups[WEFT_POLICY_COUNT];
+
+/* Policies that share parameters over the ranks of a group: bit p. */
+uint32_t weft_policies_sharing(enum weft_rank_group parameters);
 
 struct weft_unit {
     const char *name; /* after its layers: "h.3", "ln_f+head", "h.0+..+h.5"; or a tied tensor's
@@ -129,6 +134,20 @@ static inline int64_t weft_shards_members(const struct weft_shards *shards,
     if (group == WEFT_GROUP_ALL) return shards->ranks;
     if (group == WEFT_GROUP_NODE) return shards->ranks_per_node;
     return group == WEFT_GROUP_ACROSS ? shards->ranks / shards->ranks_per_node : 1;
+}
+
+/* Whether a node has all parameters and a part of their state. It gathers the other nodes' updates
+ * once a step. */
+static inline bool weft_policy_crosses(enum weft_policy policy)
+{
+    return weft_policy_groups[policy].parameters == WEFT_GROUP_NODE &&
+           weft_policy_groups[policy].state == WEFT_GROUP_ALL;
+}
+
+/* Ranks that share a unit's parameters under a policy: 1 if each has all. */
+static inline int64_t weft_shards_holders(const struct weft_shards *shards, enum weft_policy policy)
+{
+    return weft_shards_members(shards, weft_policy_groups[policy].parameters);
 }
 
 /* Ranks that share a unit's state under a policy. */

@@ -20,8 +20,9 @@ enum { WEFT_WAYS = WEFT_POLICY_COUNT * WEFT_KEEP_COUNT * 2 };
 struct weft_way weft_way_at(int number);
 int weft_way_number(struct weft_way way);
 
-/* Whether policy and locations go together. Units shared within a node, and of one owner, are on
- * the device. An update on the host has its parameters there already. */
+/* Whether policy and locations go together. Units with their state in a node, and of one owner, are
+ * on the device. An update on the host has its parameters there already. Parameters of a node are
+ * on the device. */
 bool weft_way_allowed(struct weft_way way);
 
 /* "fsdp", "fsdp+disk", "fsdp+disk+host-parameters". Static. */

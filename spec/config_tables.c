@@ -436,7 +436,7 @@ static const struct weft_field plan_fields[] = {
      "limit; left out: that limit"},
     {"policies", WEFT_FIELD_STRING, AT(weft_plan_options, policies), "\"dp,zero1,sdp,fsdp\"", 1, 0,
      NULL, NULL,
-     "allowed policies of units: dp, zero1, sdp, fsdp, hsdp, central, or their aliases"},
+     "allowed policies of units: dp, zero1, sdp, fsdp, hsdp, central, nodes, or their aliases"},
     {"update_ahead", WEFT_FIELD_INTEGER, AT(weft_plan_options, update_ahead), "0", 0, 16384, NULL,
      NULL,
      "with clip_norm 0, or if state may be offloaded: layers between a unit's update and its first "

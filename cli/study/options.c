@@ -112,7 +112,7 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
         const bool recomputes = !planner->recomputes || config->recomputes != NULL;
         const bool splits = !planner->fills_batch || config->train.asked.micro_batch == 0;
         bool allowed = true; /* policies that no config has by default */
-        for (int p = WEFT_POLICY_HSDP; p <= WEFT_POLICY_CENTRAL; p++)
+        for (int p = WEFT_POLICY_HSDP; p < WEFT_POLICY_COUNT; p++)
             allowed &= planner->fixed != &weft_fixed_rules[p] || (policies >> p & 1) != 0;
         allowed &= !planner->solves; /* it takes long */
         if (has && recomputes && splits && allowed) study->planners[n++] = study->planners[i];

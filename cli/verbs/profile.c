@@ -240,7 +240,7 @@ const struct weft_command weft_command_profile = {
         "\n"
         "Under an MPI launcher the ranks of all hosts measure. Every pair of hosts is timed too, "
         "and slow links and slow hosts are named. With several nodes of several ranks, "
-        "collectives of single levels are timed for hsdp (docs/hosts.md).",
+        "collectives of single levels are timed for hsdp and nodes (docs/hosts.md).",
     .flags = "--contention --set --model --cluster --layers --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,

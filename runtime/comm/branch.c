@@ -63,7 +63,7 @@ enum weft_status weft_comm_branch(struct weft_comm *comm, const char *lane,
         if (comm->ops->branch == NULL)
             return weft_fail(err, WEFT_E_ENVIRONMENT,
                              "the communicator \"%s\" runs one lane of the network, and the plan "
-                             "has more: plan again with cluster.channels=1 and without hsdp",
+                             "has more: plan again with cluster.channels=1, without hsdp and nodes",
                              comm->ops->name);
         if (comm->n_branches == WEFT_COMM_MOST_BRANCHES || strlen(lane) >= sizeof place.lane)
             return weft_fail(err, WEFT_E_INTERNAL, "there is no room for lane %s, group %s", lane,

@@ -162,7 +162,7 @@ static struct moved moved_of(const struct binding *binding, const struct weft_un
     const struct weft_exec *exec = binding->exec;
     const struct weft_instruction *at = binding->at;
     const struct exec_unit *unit = &exec->units[at->unit];
-    const bool gathers = at->op == WEFT_OP_ALL_GATHER;
+    const bool gathers = weft_item_kind_collective((int32_t)at->op) == WEFT_ALL_GATHER;
     const enum weft_buffer_kind slice = gathers ? move->from : move->to;
     const enum weft_rank_group group =
         move->group == WEFT_GROUP_OWNER ? WEFT_GROUP_ALL : move->group;
@@ -194,7 +194,7 @@ static int32_t idle_of(const struct binding *binding, const struct moved *moved)
     const int32_t idle = is_of_last_round(program, binding->at) ? program->period.idle : 0;
     const int32_t per_node = (int32_t)exec->options.shards->ranks_per_node;
     if (moved->ranks == exec->ranks) return idle;
-    if (binding->at->op == WEFT_OP_ACROSS_REDUCE) return idle / per_node;
+    if (weft_exec_group_of(program, binding->at) == WEFT_GROUP_ACROSS) return idle / per_node;
     const int32_t later = exec->ranks - (exec->rank / per_node + 1) * per_node;
     const int32_t here = idle - later;
     return here < 0 ? 0 : here < per_node ? here : per_node;
@@ -209,6 +209,7 @@ static enum weft_status bind_collective(const struct binding *binding,
     const struct weft_moves moves = weft_moves_of(exec->options.program->ways[at->unit]);
     const struct weft_unit_move *move = weft_moves_find(&moves, (int32_t)at->op);
     const struct moved moved = moved_of(binding, move);
+    const enum weft_collective collective = weft_item_kind_collective((int32_t)at->op);
     const bool across = move->from == WEFT_BUFFER_PARTIAL;
     const bool reduces = across || at->op == WEFT_OP_REDUCE_SCATTER;
     if (moved.full.buffer < 0 || (moved.sliced && moved.slice.buffer < 0)) {
@@ -217,8 +218,9 @@ static enum weft_status bind_collective(const struct binding *binding,
     }
     /* Elements of the block: of all ranks' slices, or the node's slice of them. */
     const int64_t all = unit->slice_elements * exec->ranks;
-    const int64_t full = across ? all / exec->options.shards->ranks_per_node : all;
-    const int64_t slice = across ? full : full / moved.ranks;
+    const bool of_node = move->group == WEFT_GROUP_ACROSS;
+    const int64_t full = of_node ? all / exec->options.shards->ranks_per_node : all;
+    const int64_t slice = collective == WEFT_ALL_REDUCE ? full : full / moved.ranks;
     const enum weft_dtype dtype = across ? WEFT_F32 : moved.dtype;
     *block = (struct weft_comm_block){
         .full_offset = moved.full.offset + at->block * full * weft_dtype_bytes(dtype),
@@ -232,7 +234,7 @@ static enum weft_status bind_collective(const struct binding *binding,
         .adds = reduces && reads_buffer(exec->options.program, at, moved.slice.buffer),
         .partial = move->to == WEFT_BUFFER_PARTIAL,
         .of_partials = across,
-        .idle = reduces || at->op == WEFT_OP_ALL_REDUCE ? idle_of(binding, &moved) : 0,
+        .idle = collective != WEFT_ALL_GATHER ? idle_of(binding, &moved) : 0,
         .owned = move->group == WEFT_GROUP_OWNER,
         .owner = exec->units[at->unit].owner,
     };
@@ -400,6 +402,8 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_REDUCE_SCATTER:
     case WEFT_OP_ALL_REDUCE:
     case WEFT_OP_ACROSS_REDUCE:
+    case WEFT_OP_ACROSS_SCATTER:
+    case WEFT_OP_ACROSS_GATHER:
         return bind_collective(binding, &bound->with.block, err);
     case WEFT_OP_SAVED_DOWN:
         bound->with.saved = saved_of(binding, WEFT_BUFFER_SAVED);

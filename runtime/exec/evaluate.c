@@ -21,8 +21,8 @@ static int32_t end_of_forward(const struct weft_program *program)
 static bool is_of_forward(const struct weft_instruction *at)
 {
     bool forward = at->op == WEFT_OP_MARK || at->op == WEFT_OP_LOAD ||
-                   at->op == WEFT_OP_PARAMETERS_FETCH || at->op == WEFT_OP_ALL_GATHER ||
-                   at->op == WEFT_OP_FORWARD;
+                   at->op == WEFT_OP_PARAMETERS_FETCH || at->op == WEFT_OP_ACROSS_GATHER ||
+                   at->op == WEFT_OP_ALL_GATHER || at->op == WEFT_OP_FORWARD;
     return forward && !at->carried;
 }
 

@@ -155,6 +155,12 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         (bound->with.block.owned ? weft_comm_reduce : weft_comm_reduce_scatter)(
             bound->comm, bound->stream, &bound->with.block);
         return;
+    case WEFT_OP_ACROSS_GATHER:
+        weft_comm_all_gather(bound->comm, bound->stream, &bound->with.block);
+        return;
+    case WEFT_OP_ACROSS_SCATTER:
+        weft_comm_reduce_scatter(bound->comm, bound->stream, &bound->with.block);
+        return;
     case WEFT_OP_ALL_REDUCE:
     case WEFT_OP_ACROSS_REDUCE:
         weft_comm_all_reduce(bound->comm, bound->stream, &bound->with.block);

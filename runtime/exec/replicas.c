@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hashes of the parameters. Replicas are bytes that all ranks have: parameters under dp, zero1 and
- * central, and the optimizer's state under dp. Under hsdp the ranks of one place in every node have
- * the same shards and state. Only their comparison shows a rank with wrong memory or arithmetic. A
- * fingerprint is of the parameters alone. */
+ * central, and the optimizer's state under dp. The ranks of one place in every node have the same
+ * shards under hsdp and nodes, and the same state under hsdp. Only their comparison shows a rank
+ * with wrong memory or arithmetic. A fingerprint is of the parameters alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHE
         uint64_t *hash = &hashes[slot_of(u)];
         weft_arena_write(exec->arena, stream, EXEC_OWN(exec, hash), hash, bytes);
         if (unit->resident) push_buffer(exec, WEFT_BUFFER_FULL, u);
-        if (unit->hybrid) push_buffer(exec, WEFT_BUFFER_SHARD, u);
+        if (unit->in_node) push_buffer(exec, WEFT_BUFFER_SHARD, u);
         if ((unit->whole && !unit->central) || unit->hybrid) WEFT_TRY(push_state(exec, unit, err));
         weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), bytes, hash);
     }
@@ -87,11 +87,11 @@ struct replica_holders {
     int32_t slot, first, gap, ranks;
 };
 
-/* The gap between holders: 1, or the ranks of a node if the slot has a unit with hsdp. */
+/* The gap between holders: 1, or the ranks of a node if the slot has a unit of nodes' ranks. */
 static int32_t gap_of_slot(const struct weft_exec *exec, int32_t slot)
 {
     for (int32_t u = slot; u < exec->options.program->n_units; u++)
-        if (slot_of(u) == slot && exec->units[u].hybrid)
+        if (slot_of(u) == slot && exec->units[u].in_node)
             return (int32_t)exec->options.shards->ranks_per_node;
     return 1;
 }
@@ -158,7 +158,8 @@ static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct we
     if (weft_failpoint_at(exec->options.failpoint, "replica", weft_comm_rank(exec->options.comm),
                           step) != WEFT_FAILURE_FLIP)
         return WEFT_OK;
-    while (u < exec->options.program->n_units && !exec->units[u].resident && !exec->units[u].hybrid)
+    while (u < exec->options.program->n_units && !exec->units[u].resident &&
+           !exec->units[u].in_node)
         u++;
     if (u == exec->options.program->n_units) return WEFT_OK;
     weft_arena_read(exec->arena, stream, exec->units[u].nn.parameters, 1, &byte);

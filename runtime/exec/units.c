@@ -9,13 +9,16 @@ static void *buffer_of(const struct weft_exec *exec, enum weft_buffer_kind kind,
     return buffer < 0 ? NULL : exec->base + exec->places.offsets[0][buffer];
 }
 
+/* `held` is the place of its first element in the shard of the parameters. */
 static struct weft_nn_piece piece_of(const struct weft_exec *exec, const struct exec_unit *unit,
-                                     const struct weft_piece *piece)
+                                     const struct weft_piece *piece, int64_t held)
 {
     const struct weft_tensor *tensor = &exec->options.config->model->tensors[piece->tensor];
     return (struct weft_nn_piece){
-        .parameter_at = unit->resident ? piece->unit_begin : piece->shard_begin,
-        .state_at = unit->whole ? piece->unit_begin : piece->shard_begin,
+        .parameter_at = unit->resident ? piece->unit_begin : held,
+        .state_at = unit->whole    ? piece->unit_begin
+                    : unit->hybrid ? held
+                                   : piece->shard_begin,
         .first = piece->tensor_begin,
         .count = piece->count,
         .tensor = piece->tensor,
@@ -50,13 +53,14 @@ static int64_t counted_slice(const struct weft_exec *exec)
     return exec->rank % per_node * (exec->ranks / per_node) + exec->rank / per_node;
 }
 
-/* Moves a piece of that slice to its place in the node's slice. */
-static void place_in_node(const struct weft_exec *exec, int32_t u, struct weft_piece *piece)
+/* Place of a piece of that slice in the node's slice. */
+static int64_t place_in_node(const struct weft_exec *exec, int32_t u,
+                             const struct weft_piece *piece)
 {
     const int64_t slice = exec->options.shards->units[u].slice_elements;
     const int64_t per_node = exec->options.shards->ranks_per_node;
     const int64_t nodes = exec->ranks / per_node, node = exec->rank / per_node;
-    piece->shard_begin += (piece->shard_begin / slice * (nodes - 1) + node) * slice;
+    return piece->shard_begin + (piece->shard_begin / slice * (nodes - 1) + node) * slice;
 }
 
 /* Lists all pieces of unit `at` of these shards for `rank` (-1: all ranks) in order of tensors, in
@@ -66,7 +70,7 @@ static enum weft_status list_pieces(struct weft_exec *exec, const struct weft_sh
                                     const struct weft_nn_piece **pieces, int64_t *n_pieces,
                                     struct weft_error *err)
 {
-    const bool in_node = exec->units[u].hybrid && shards == exec->options.shards;
+    const bool in_node = exec->units[u].in_node && shards == exec->options.shards;
     const struct weft_model *model = exec->options.config->model;
     struct weft_piece piece;
     int64_t n = 0;
@@ -81,8 +85,8 @@ static enum weft_status list_pieces(struct weft_exec *exec, const struct weft_sh
         weft_piece_next(shards, model, at, rank, &cursor, &piece);
         while (shards->units[at].tensors[place] != piece.tensor)
             place++;
-        if (in_node) place_in_node(exec, u, &piece);
-        list[i] = piece_of(exec, &exec->units[u], &piece);
+        const int64_t held = in_node ? place_in_node(exec, u, &piece) : piece.shard_begin;
+        list[i] = piece_of(exec, &exec->units[u], &piece, held);
         list[i].place = place;
     }
     *pieces = list;
@@ -173,14 +177,15 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     out->there = weft_program_updates_there(exec->options.program, u);
     out->whole = weft_policy_is_whole(policy);
     out->central = weft_policy_is_central(policy);
-    out->hybrid = policy == WEFT_POLICY_HSDP;
+    out->in_node = weft_policy_groups[policy].parameters == WEFT_GROUP_NODE;
+    out->hybrid = weft_policy_groups[policy].state == WEFT_GROUP_NODE;
     out->resident = !weft_policy_gathers(policy);
     nn->dtype = exec_compute(exec);
     nn->parameters = buffer_of(exec, out->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, u);
     out->parameter_bytes.end =
-        (out->resident ? unit->padded_elements : owned) * weft_dtype_bytes(nn->dtype);
+        unit->padded_elements / weft_shards_holders(shards, policy) * weft_dtype_bytes(nn->dtype);
     out->state_bytes.end = owned * (int64_t)sizeof(float);
-    const int64_t counted = out->hybrid ? counted_slice(exec) : out->central ? -1 : exec->rank;
+    const int64_t counted = out->in_node ? counted_slice(exec) : out->central ? -1 : exec->rank;
     if (!out->central || out->owner == exec->rank)
         WEFT_TRY(list_pieces(exec, shards, u, u, counted, &nn->own, &nn->n_own, err));
     nn->renew = nn->own;

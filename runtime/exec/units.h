@@ -26,7 +26,8 @@ struct exec_unit {
     bool whole;   /* dp, central: gradient and state of all elements; with dp it updates all */
     bool central; /* rank `owner` alone has the state, and updates */
     int32_t owner;
-    bool hybrid;   /* hsdp: the ranks of a node share the unit, and nodes have copies */
+    bool in_node;  /* hsdp, nodes: the ranks of a node share parameters, and nodes have copies */
+    bool hybrid;   /* hsdp: of the state too */
     bool resident; /* dp, zero1, central: parameters stay in the full buffer, not in a shard */
     /* Sizes of the memory at the addresses of nn, as ranges from 0. */
     struct weft_range parameter_bytes, state_bytes, norms_bytes, pending_bytes;

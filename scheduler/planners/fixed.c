@@ -27,6 +27,9 @@ const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
     [WEFT_POLICY_CENTRAL] = {.planner = "all-central",
                              .policies = {WEFT_POLICY_CENTRAL, WEFT_POLICY_DP, WEFT_POLICY_COUNT},
                              .gather = WEFT_GATHER_EARLY},
+    [WEFT_POLICY_NODES] = {.planner = "all-nodes",
+                           .policies = {WEFT_POLICY_NODES, WEFT_POLICY_HSDP, WEFT_POLICY_COUNT},
+                           .gather = WEFT_GATHER_ONE_AHEAD},
 };
 
 /* Sorts moves into channel order by launch slot, then blocking gathers before reductions before
@@ -57,13 +60,15 @@ static void sort_moves(const struct weft_problem *problem, struct weft_move *mov
     free(runs);
 }
 
-/* A trained unit has its owner, and nothing in its place. */
+/* A trained unit has its owner, or state on all nodes, and nothing in its place. */
 static const enum weft_policy *policies_for(const struct weft_fixed_rule *rule,
                                             const struct weft_problem_decision *decision)
 {
     static const enum weft_policy owned[] = {WEFT_POLICY_CENTRAL, WEFT_POLICY_COUNT};
-    const bool owns = rule->policies[0] == WEFT_POLICY_CENTRAL && decision->update_slot >= 0;
-    return owns ? owned : rule->policies;
+    static const enum weft_policy crossing[] = {WEFT_POLICY_NODES, WEFT_POLICY_COUNT};
+    if (decision->update_slot < 0) return rule->policies;
+    if (rule->policies[0] == WEFT_POLICY_CENTRAL) return owned;
+    return rule->policies[0] == WEFT_POLICY_NODES ? crossing : rule->policies;
 }
 
 static enum weft_status choose_strategies(const struct weft_fixed_rule *rule,
@@ -112,7 +117,7 @@ void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_item_active(item, out->strategies)) continue;
         int32_t slot = item->first;
-        if (item->acquires && gather != WEFT_GATHER_EARLY)
+        if (item->acquires && gather != WEFT_GATHER_EARLY && item->kind != WEFT_ACROSS_GATHER)
             slot = item->last + (gather == WEFT_GATHER_BLOCKING && item->may_block);
         for (int32_t b = 0; b < item->n_blocks; b++)
             out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};

@@ -19,9 +19,9 @@ struct weft_fixed_rule {
     enum weft_fixed_gather gather;
 };
 
-/* "all-dp" ... "all-hsdp", by policy. A unit that may not have the policy gets an equal one. For
+/* "all-dp" ... "all-nodes", by policy. A unit that may not have the policy gets an equal one. For
  * zero1 a frozen unit gets sdp, because it has no state to shard. For fsdp a unit that would never
- * be released gets sdp. For central a frozen unit gets dp. */
+ * be released gets sdp. For central a frozen unit gets dp, for nodes hsdp. */
 extern const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT];
 
 /* WEFT_E_INFEASIBLE if a unit may have none of the policies, or if the plan does not fit. */

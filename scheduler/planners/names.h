@@ -4,9 +4,9 @@
 #define WEFT_SCHEDULER_PLANNERS_NAMES_H
 
 #define WEFT_PLANNER_NAMES                                                                         \
-    "ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp, all-hsdp, all-central, random, ddp, "      \
-    "zero1, zero2, fairscale, fsdp2, fsdp2-mix, deepspeed, deepcompile, latest-safe, "             \
-    "simple-overlap, "                                                                             \
+    "ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp, all-hsdp, all-central, all-nodes, "        \
+    "random, ddp, zero1, zero2, fairscale, fsdp2, fsdp2-mix, deepspeed, deepcompile, "             \
+    "latest-safe, simple-overlap, "                                                                \
     "bytescheduler, mg-wfbp, dear, osdp, fsdp-milp, recompute-all, recompute-selective, "          \
     "checkmate-budget, auto-perf-maxing, sac-ilp, galvatron, auto-micro-batch, zero-infinity, "    \
     "offload-stream, offload-greedy, deepcompile-offload, zero-offload, twin-flow, "               \

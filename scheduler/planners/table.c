@@ -31,6 +31,8 @@ static const struct weft_planner planners[] = {
      .fixed = &weft_fixed_rules[WEFT_POLICY_HSDP]},
     {"all-central", "a synchronous parameter server: rank 0 owns and updates all units",
      .fixed = &weft_fixed_rules[WEFT_POLICY_CENTRAL]},
+    {"all-nodes", "every unit nodes, gathered across once updated, one use ahead in its node",
+     .fixed = &weft_fixed_rules[WEFT_POLICY_NODES]},
     {"random", "random policies and slots that fit, from a seed", .all_homes = true,
      .decide = weft_planner_random},
     /* DistributedDataParallel shards nothing. A full bucket launches an AllReduce. */
@@ -192,7 +194,10 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
     bool has = planner->homes == 0;
     if (planner->fills_batch && problem->micro_batch == 0) return false;
     const bool may_hybrid = problem->ranks_per_node > 0 && problem->period.every == 0;
-    if (planner->fixed == &weft_fixed_rules[WEFT_POLICY_HSDP] && !may_hybrid) return false;
+    const bool in_node =
+        planner->fixed != NULL &&
+        weft_policy_groups[planner->fixed->policies[0]].parameters == WEFT_GROUP_NODE;
+    if (in_node && !may_hybrid) return false;
     if (planner->recomputes && !may_recompute(problem)) return false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
         has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;

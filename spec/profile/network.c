@@ -40,7 +40,7 @@ static const struct weft_key_table across_table =
                         CURVE("all_reduce", "partial sums, in fp32"));
 
 const struct weft_key_table weft_profile_levels_keys = WEFT_KEY_TABLE_OPEN(
-    "Times of collectives of one level, for hsdp.",
+    "Times of collectives of one level, for hsdp and nodes.",
     WEFT_KEY_RANGE(weft_profile_network, ranks_per_node, 2, MOST_HOSTS, "that were measured"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "node", &node_table, "inside a node"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "across", &across_table, "between nodes"));

@@ -76,7 +76,7 @@ def what_it_cannot_do_is_refused(weft):
         config = weft.write("run.json", of(changes.pop("cluster__ranks", 2), plan__policies="central", **changes))
         weft.expect(code, "plan", config, says=words)
     config = weft.write("run.json", of(2, plan__policies="centre"))
-    weft.expect(65, "plan", config, says="write some of dp, zero1, sdp, fsdp, hsdp, central")
+    weft.expect(65, "plan", config, says="write some of dp, zero1, sdp, fsdp, hsdp, central, nodes")
     host = {"memory_limit": "1GiB", "down": {"bandwidth": "1GB/s"}, "up": {"bandwidth": "1GB/s"}, "update": "1GB/s"}
     config = weft.write("run.json", of(2, cluster__host=host, plan__offload={"state": ["host"]}))
     weft.expect(65, "plan", config, "--planner", "all-central", says="planner all-central: its rule gives unit")

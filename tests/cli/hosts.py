@@ -298,7 +298,7 @@ def a_run_names_its_slow_link_and_has_the_same_bits(weft):
 
 @drawn_case
 def a_partial_sum_crosses_the_network_once_a_node(weft):
-    """Bytes that leave a host of two ranks: those of one rank of its own, and not twice as many. hsdp has no more."""
+    """Bytes that leave a host of two ranks: those of one rank of its own, and not twice as many. hsdp and nodes have no more."""
     steps = 20
     config = weft.write("run.json", threaded(train__steps=steps, plan__policies="dp", plan__blocks=2, cluster__ranks=4,
                                              cluster__ranks_per_node=2, cluster__link__inter=LINK))
@@ -307,7 +307,7 @@ def a_partial_sum_crosses_the_network_once_a_node(weft):
     least = steps * PARAMETERS * 4
     try:
         with Namespaces(2, rate="1gbit", directory=weft.directory) as hosts:
-            for policy in ("dp", "hsdp"):
+            for policy in ("dp", "hsdp", "nodes"):
                 before = hosts.sent_bytes()
                 code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 2), "openmpi", "train", config,
                                                "--quiet", "--run", weft.fresh("hosts"), "--set", f"plan.policies={policy}")

@@ -47,13 +47,13 @@ def train(weft, run, *flags, **changes):
 
 @case
 def hybrid_shards_have_the_bits_of_all_policies(weft):
-    """hsdp alone and among others, 20 steps; its checkpoint goes on under another policy, and the other way round."""
+    """hsdp and nodes, alone and among others, 20 steps. Their checkpoints go on under other policies."""
     steps = {"train__steps": 20, "train__checkpoint": {"every": 10, "at_end": True}}
     expected = train(weft, weft.fresh("fsdp"), plan__policies="fsdp", **steps)
-    for policies in ("hsdp", "dp,zero1,sdp,fsdp,hsdp"):
-        assert train(weft, weft.fresh("hsdp"), plan__policies=policies, **steps)["fingerprint"] == \
+    for run, policies in (("hsdp", "hsdp"), ("nodes", "nodes"), ("all", "dp,zero1,sdp,fsdp,hsdp,nodes")):
+        assert train(weft, weft.fresh(run), plan__policies=policies, **steps)["fingerprint"] == \
             expected["fingerprint"], policies
-    for policies, source in (("hsdp", "fsdp"), ("fsdp", "hsdp")):
+    for policies, source in (("hsdp", "fsdp"), ("nodes", "hsdp"), ("fsdp", "nodes")):
         resumed = train(weft, weft.fresh("resumed"), f"--resume={source}/checkpoints/step-10", plan__policies=policies,
                         **steps)
         assert resumed["fingerprint"] == expected["fingerprint"], policies

@@ -17,7 +17,7 @@ from tap import case, drawn_case, main
 OUTER = {"every": 3, "momentum": 0.9, "lr": 0.7}
 # Steps of nodes on their own, and steps of all ranks with copies on each node.
 WAYS = {"across": {"train__across": {"every": 3}}, "outer": {"train__across": OUTER},
-        "hsdp": {"plan__policies": "hsdp"}}
+        "hsdp": {"plan__policies": "hsdp"}, "nodes": {"plan__policies": "nodes"}}
 
 
 def two_nodes(**changes):
@@ -137,7 +137,7 @@ def each_nodes_parameters_are_in_the_fingerprint(weft):
 @drawn_case
 def two_channels_have_the_bits_of_one(weft):
     for changes in WAYS.values():
-        for planner in ("all-dp", "random") if "plan__policies" not in changes else ("all-hsdp", "random"):
+        for planner in ("all-" + changes.get("plan__policies", "dp"), "random"):
             flags = ("--planner", planner, "--set", "plan.blocks=3")
             bits = {n: train(weft, weft.fresh(f"of-{n}"), *flags, **changes, cluster__channels=n) for n in (1, 2)}
             assert bits[1] == bits[2], (changes, planner, bits)

@@ -220,8 +220,9 @@ def train_under_every_planner_gives_the_same_bits(weft):
     for planner, tier in away.items():
         weft.expect(65, "plan", config_of(weft), "--planner", planner, says=f"give cluster.{tier}")
         planners.remove(planner)  # tests/cli/away.py trains with them
-    weft.expect(65, "plan", config_of(weft), "--planner", "all-hsdp", says="plan.policies leaves it out")
-    planners.remove("all-hsdp")  # it needs nodes of several ranks
+    for planner in ("all-hsdp", "all-nodes"):  # they need nodes of several ranks
+        weft.expect(65, "plan", config_of(weft), "--planner", planner, says="plan.policies leaves it out")
+        planners.remove(planner)
     recomputing = ["recompute-all", "recompute-selective", "checkmate-budget", "auto-perf-maxing", "sac-ilp"]
     for planner in planners + ["ddp:1MiB", "fsdp2:2"]:
         run = weft.path(planner.replace(":", "-"))

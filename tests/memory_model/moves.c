@@ -29,7 +29,8 @@ static bool keeps_slice(enum weft_rank_group group, int rank, int slice)
         return slice / NODES == rank % PER_NODE;
     case WEFT_GROUP_OWNER:
         return rank == 0;
-    case WEFT_GROUP_ACROSS:
+    case WEFT_GROUP_ACROSS: /* of a node's slice */
+        return slice % NODES == rank / PER_NODE;
     case WEFT_GROUP_NONE:
         break;
     }
@@ -39,7 +40,7 @@ static bool keeps_slice(enum weft_rank_group group, int rank, int slice)
 /* Each rank receives the union over its group of the slices that it keeps after the move. */
 static void carry_out(const struct weft_unit_move *move, struct buffers *at)
 {
-    const bool gathers = move->kind == WEFT_ALL_GATHER;
+    const bool scatters = weft_item_kind_collective(move->kind) == WEFT_REDUCE_SCATTER;
     struct buffers before = *at;
     if (move->from != move->to) memset(at->of[move->to], 0, sizeof at->of[move->to]);
     for (int r = 0; r < RANKS; r++)
@@ -47,9 +48,13 @@ static void carry_out(const struct weft_unit_move *move, struct buffers *at)
             int all = 0;
             for (int from = 0; from < RANKS; from++)
                 if (share_group(move->group, r, from)) all |= before.of[move->from][from][s];
-            const bool sliced = move->from != move->to || move->group == WEFT_GROUP_OWNER;
-            if (gathers || !sliced || keeps_slice(move->group, r, s)) at->of[move->to][r][s] = all;
+            if (!scatters || keeps_slice(move->group, r, s)) at->of[move->to][r][s] = all;
         }
+}
+
+static bool gathers_parts(const struct weft_unit_move *move)
+{
+    return weft_item_kind_collective(move->kind) == WEFT_ALL_GATHER;
 }
 
 /* Sums end where the state is, complete. */
@@ -62,7 +67,7 @@ static void check_reduction(const struct weft_moves *moves, enum weft_rank_group
             at.of[end][r][s] = 1 << r;
     for (int i = 0; i < moves->n; i++) {
         const struct weft_unit_move *move = &moves->moves[i];
-        if (move->group == WEFT_GROUP_NONE || move->kind == WEFT_ALL_GATHER) continue;
+        if (move->group == WEFT_GROUP_NONE || gathers_parts(move)) continue;
         cr_assert_eq(move->from, end);
         carry_out(move, &at);
         end = move->to;
@@ -84,6 +89,13 @@ static void check_gather(const struct weft_moves *moves, const struct weft_polic
         for (int s = 0; s < RANKS; s++)
             at.of[resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD][r][s] =
                 keeps_slice(groups->state, r, s);
+    /* Parameters that fewer ranks share than their state come across nodes first. */
+    const struct weft_unit_move *crossing = weft_moves_find(moves, WEFT_ACROSS_GATHER);
+    cr_assert_eq(crossing == NULL, resident || groups->parameters == groups->state);
+    if (crossing != NULL) {
+        cr_assert(crossing->group == WEFT_GROUP_ACROSS && crossing->count == WEFT_ITEM_ONCE);
+        carry_out(crossing, &at);
+    }
     const struct weft_unit_move *move = weft_moves_find(moves, WEFT_ALL_GATHER);
     cr_assert_eq(move == NULL, groups->state == WEFT_GROUP_NONE);
     if (move != NULL) {
@@ -131,8 +143,8 @@ Test(moves, sums_end_at_the_state_and_parameters_come_from_it)
     }
 }
 
-/* Gathers wait for all that brings their shard: 1 to 2 moves. Sums across nodes wait for their
- * nodes'. */
+/* Gathers wait for all that brings their shard: none, 1 or 2 moves. Sums across nodes wait for
+ * their nodes'. */
 Test(moves, chains_are_of_the_blocks_that_a_move_needs)
 {
     for (int number = 0; number < WEFT_WAYS; number++) {
@@ -142,8 +154,8 @@ Test(moves, chains_are_of_the_blocks_that_a_move_needs)
         const struct weft_unit_move *gathered = weft_moves_find(&moves, WEFT_ALL_GATHER);
         const bool comes_up = way.keep == WEFT_KEEP_HOST_UPDATE || way.parameters == WEFT_HOME_HOST;
         if (gathered != NULL)
-            cr_assert_eq(follow_chain(&moves, gathered), comes_up ? 2 : 0, "%s",
-                         weft_way_name(way));
+            cr_assert_eq(follow_chain(&moves, gathered),
+                         comes_up ? 2 : weft_policy_crosses(way.policy), "%s", weft_way_name(way));
         for (int i = 0; i < moves.n; i++) {
             const struct weft_unit_move *move = &moves.moves[i];
             if (move->from == WEFT_BUFFER_PARTIAL || move->kind == WEFT_GRADIENT_DOWN)

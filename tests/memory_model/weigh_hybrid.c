@@ -40,3 +40,45 @@ Test(weigh, an_hsdp_unit_is_shared_within_its_node)
     cr_assert(n_gathers == 2 && n_reductions == 1 && n_across == 1);
     finish(&stage);
 }
+
+/* The same ranks. A rank has half of the parameters and a quarter of the state. Partial sums are of
+ * the half, and the new parameters come in slots 1 and 2, before the first use in slot 3. */
+Test(weigh, a_unit_of_nodes_shares_its_state_with_all_ranks)
+{
+    enum { FULL = 6144, HALF = FULL / 2, QUARTER = FULL / 4 };
+    struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
+    struct weft_weigh_options options = single;
+    struct stage stage = {.model = make_model(layers, 2)};
+    int32_t n_gathers = 0, n_reductions = 0, n_across = 0, n_crossings = 0;
+    options.hybrid = true;
+    cut(&stage, 4, &(struct weft_block_rule){.blocks = 1});
+    stage.shards->ranks_per_node = 2;
+    weigh(&stage, &options);
+    const struct weft_weighed_unit *unit = &stage.weights->units[0];
+    const uint64_t nodes = weft_weighed_strategies(unit, 1u << WEFT_POLICY_NODES);
+    cr_assert_neq(nodes, 0);
+    for (int32_t k = 0; k < unit->n_strategies; k++) {
+        const struct weft_weighed_strategy *it = &unit->strategies[k];
+        if (it->way.policy != WEFT_POLICY_NODES) continue;
+        for (int32_t s = 0; s < stage.period->n_slots; s++) {
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_SHARDED_PARAMETERS, s), HALF * 4);
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_OPTIMIZER_STATE, s), 2 * QUARTER * 4);
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_SHARDED_GRADIENTS, s),
+                         s == 0 || s >= 7 ? QUARTER * 4 : 0, "slot %d", (int)s);
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_GATHERED_PARAMETERS, s),
+                         s == 3 || s == 6 ? FULL * 4 : 0, "slot %d", (int)s);
+        }
+    }
+    for (int32_t i = 0; i < stage.weights->n_items; i++) {
+        const struct weft_item *item = &stage.weights->items[i];
+        if (item->decision != 0 || item->strategies != nodes) continue;
+        n_gathers += item->kind == WEFT_ALL_GATHER && item->block_bytes == FULL * 4;
+        n_reductions += item->kind == WEFT_REDUCE_SCATTER && item->stair_bytes == FULL * 4;
+        n_across += item->kind == WEFT_ACROSS_SCATTER && item->first == 7 && item->last == 7 &&
+                    item->block_bytes == HALF * 4 && item->stair_bytes == HALF * 4;
+        n_crossings += item->kind == WEFT_ACROSS_GATHER && item->first == 1 && item->last == 2 &&
+                       item->block_bytes == HALF * 4 && item->stair_bytes == 0 && item->acquires;
+    }
+    cr_assert(n_gathers == 2 && n_reductions == 1 && n_across == 1 && n_crossings == 1);
+    finish(&stage);
+}

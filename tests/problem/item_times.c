@@ -32,7 +32,7 @@ static int64_t time_of(const struct weft_profile *profile, int kind)
     const struct weft_cluster cluster = two_levels();
     const struct weft_item item = {.kind = kind, .block_bytes = 2048};
     const enum weft_rank_group group =
-        kind == WEFT_ACROSS_REDUCE ? WEFT_GROUP_ACROSS : WEFT_GROUP_NODE;
+        weft_item_kinds[kind].role == WEFT_ROLE_ACROSS ? WEFT_GROUP_ACROSS : WEFT_GROUP_NODE;
     return weft_item_level_ns(profile, &cluster, group, &item);
 }
 
@@ -43,6 +43,8 @@ Test(item_times, levels_without_measurement_have_the_links)
     cr_expect_eq(time_of(&profile, WEFT_REDUCE_SCATTER), 10 + 1024);
     /* Both ranks of a node share the link: 4096 bytes x 3/4 at half a byte a ns, twice. */
     cr_expect_eq(time_of(&profile, WEFT_ACROSS_REDUCE), 2 * (30 + 6144));
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_SCATTER), 30 + 6144);
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_GATHER), 30 + 6144);
 }
 
 Test(item_times, measured_levels_come_first)
@@ -51,6 +53,8 @@ Test(item_times, measured_levels_come_first)
     cr_expect_eq(time_of(&profile, WEFT_ALL_GATHER), 200);
     cr_expect_eq(time_of(&profile, WEFT_REDUCE_SCATTER), 400);
     cr_expect_eq(time_of(&profile, WEFT_ACROSS_REDUCE), 1400);
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_SCATTER), 700);
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_GATHER), 700);
 }
 
 Test(item_times, levels_of_other_nodes_do_not_count)

@@ -84,7 +84,7 @@ Test(stages, other_ranks_are_refused)
     random_case_finish(&random);
 }
 
-/* Each lane has a communicator. hsdp and averages need further ones. */
+/* Each lane has a communicator. hsdp, nodes and averages need further ones. */
 Test(stages, each_communicator_has_staging_memory)
 {
     enum { STAGING = 4096 };
@@ -96,8 +96,8 @@ Test(stages, each_communicator_has_staging_memory)
     const struct {
         int64_t channels, every, communicators;
         const char *policies;
-    } cases[] = {{1, 0, 1, "fsdp"}, {2, 0, 2, "fsdp"}, {1, 0, 4, "fsdp,hsdp"},
-                 {2, 0, 6, "hsdp"}, {1, 8, 3, "fsdp"}, {2, 8, 4, "fsdp"}};
+    } cases[] = {{1, 0, 1, "fsdp"},  {2, 0, 2, "fsdp"}, {1, 0, 4, "fsdp,hsdp"}, {2, 0, 6, "hsdp"},
+                 {2, 0, 6, "nodes"}, {1, 8, 3, "fsdp"}, {2, 8, 4, "fsdp"}};
     random.profile->staging_bytes = STAGING;
     config->cluster.ranks = 4;
     config->cluster.ranks_per_node = 2;

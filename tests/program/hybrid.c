@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of plans with hsdp. verify accepts them. It refuses programs in which sums over nodes do
- * not follow the sums within them, or take others' partial sums. */
+/* Programs of plans with hsdp and nodes. verify accepts them. It refuses programs in which sums
+ * over nodes do not follow the sums within them, or take others' partial sums, and programs that
+ * gather parameters before they have come from other nodes. */
 #include <criterion/criterion.h>
 
 #include "tests/effort.h"
@@ -74,9 +75,9 @@ Test(hybrid, what_crosses_nodes_shares_a_lane)
             const struct weft_problem_decision *of = &problem->decisions[item->decision];
             if (!weft_item_is_collective(item)) continue;
             const struct weft_lane *lane = &problem->lanes[problem->items[i].lane];
-            const bool hybrid =
-                (item->strategies & weft_decision_policies(of, 1u << WEFT_POLICY_HSDP)) != 0;
-            const bool in_node = hybrid && item->kind != WEFT_ACROSS_REDUCE;
+            const uint32_t sharing = weft_policies_sharing(WEFT_GROUP_NODE);
+            const bool hybrid = (item->strategies & weft_decision_policies(of, sharing)) != 0;
+            const bool in_node = hybrid && weft_item_kind_of(item)->role != WEFT_ROLE_ACROSS;
             cr_assert_eq(lane->kind, in_node ? WEFT_LANE_KIND_NETWORK : WEFT_LANE_KIND_ACROSS,
                          "seed %d, item %d", (int)seed, (int)i);
             cr_assert_eq(lane->rates.compute, problem->lanes[WEFT_LANE_FIRST].rates.compute);
@@ -104,4 +105,87 @@ Test(hybrid, what_does_not_wait_is_refused)
         {leave_the_sum_out, "", false},
     };
     check_refusals(HYBRID_CASES, program_is_hybrid, changes, sizeof changes / sizeof *changes);
+}
+
+static bool program_crosses(const struct weft_program *program)
+{
+    return find_op(program, WEFT_OP_ACROSS_GATHER, 0) >= 0;
+}
+
+static struct weft_instruction *crossing_of(struct weft_program *program)
+{
+    return &program->instructions[find_op(program, WEFT_OP_ACROSS_GATHER, 0)];
+}
+
+static bool drop_dependency(struct weft_program *program, const struct weft_instruction *at,
+                            int32_t before)
+{
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        if (program->dependencies[at->first_dependency + d] == before)
+            program->dependencies[at->first_dependency + d] = 0;
+    return true;
+}
+
+/* The first gather in the node follows nothing. */
+static bool gather_before_the_nodes(struct weft_program *program)
+{
+    const int32_t crossing = find_op(program, WEFT_OP_ACROSS_GATHER, 0);
+    for (int32_t i = crossing; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_ALL_GATHER || at->after != crossing) continue;
+        drop_dependency(program, at, crossing);
+        at->after = 0;
+        return true;
+    }
+    return false;
+}
+
+static bool cross_before_the_update(struct weft_program *program)
+{
+    struct weft_instruction *at = crossing_of(program);
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        program->dependencies[at->first_dependency + d] = 0;
+    return true;
+}
+
+static bool cross_another_block(struct weft_program *program)
+{
+    crossing_of(program)->block++;
+    return true;
+}
+
+static bool cross_never(struct weft_program *program)
+{
+    crossing_of(program)->op = WEFT_OP_MARK;
+    return true;
+}
+
+static bool keep_the_state_in_the_node(struct weft_program *program)
+{
+    program->ways[crossing_of(program)->unit].policy = WEFT_POLICY_HSDP;
+    return true;
+}
+
+static bool sum_for_the_whole_node(struct weft_program *program)
+{
+    program->instructions[find_op(program, WEFT_OP_ACROSS_SCATTER, 0)].op = WEFT_OP_ACROSS_REDUCE;
+    return true;
+}
+
+Test(hybrid, parameters_of_a_node_are_planned_as_they_are_held)
+{
+    cr_assert_gt(check_programs(HYBRID_CASES, program_crosses), HYBRID_CASES / 30);
+}
+
+Test(hybrid, parameters_that_have_not_come_are_refused)
+{
+    static const struct program_change changes[] = {
+        {gather_before_the_nodes, "may not have come from the other nodes", true},
+        {cross_before_the_update, "", false},
+        {cross_another_block, "", false},
+        {cross_never, "may not have come from the other nodes", false},
+        {keep_the_state_in_the_node, "its unit's parameters are not of a node", false},
+        {sum_for_the_whole_node, "its unit's state is shared by other ranks", false},
+    };
+    check_refusals(HYBRID_CASES, program_crosses, changes, sizeof changes / sizeof *changes);
 }

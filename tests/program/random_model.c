@@ -155,7 +155,7 @@ static void add_recompute(struct random_case *random, uint64_t seed)
     random->config->recomputes = levels;
 }
 
-/* Some configs of an even number of ranks have nodes of 2, and hsdp. */
+/* Some configs of an even number of ranks have nodes of 2, and hsdp, or nodes too. */
 static void add_nodes(struct random_case *random, uint64_t seed)
 {
     struct weft_cluster *cluster = &random->config->cluster;
@@ -169,6 +169,10 @@ static void add_nodes(struct random_case *random, uint64_t seed)
         chance(&dice, 50)
             ? "hsdp"
             : weft_pool_format(&random->config->pool, "%s,hsdp", random->config->plan.policies);
+    struct dice of_nodes = dice_of(seed, "crossing");
+    if (chance(&of_nodes, 50))
+        random->config->plan.policies =
+            weft_pool_format(&random->config->pool, "%s,nodes", random->config->plan.policies);
     cr_assert_not_null(random->config->plan.policies);
 }
 
@@ -306,11 +310,12 @@ struct weft_plan *random_placements(const struct random_case *random, const int3
     return plan;
 }
 
-/* Every second unit that may have one owner has it. Draws of their own, so that other plans do not
- * depend on them. -1: it has not. */
-static int32_t draw_central(const struct weft_problem_decision *unit, struct dice *dice)
+/* Every second unit that may have a policy of few configs has it. Draws of their own, so that other
+ * plans do not depend on them. -1: it has not. */
+static int32_t draw_rare(const struct weft_problem_decision *unit, enum weft_policy policy,
+                         struct dice *dice)
 {
-    const int32_t k = weft_decision_of_policy(unit, WEFT_POLICY_CENTRAL);
+    const int32_t k = weft_decision_of_policy(unit, policy);
     return k >= 0 && unit->n_strategies > 1 && chance(dice, 50) ? -1 : k;
 }
 
@@ -319,6 +324,7 @@ struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
     const struct weft_problem *problem = random->stages.problem;
     struct dice dice = {random->seed, weft_hash_string("policies") + seed, 0};
     struct dice of_central = {random->seed, weft_hash_string("central units") + seed, 0};
+    struct dice of_nodes = {random->seed, weft_hash_string("units of nodes") + seed, 0};
     int32_t *strategies = calloc((size_t)problem->n_decisions + 1, sizeof *strategies);
     cr_assert(strategies != NULL);
     for (int32_t u = 0; u < problem->n_decisions; u++) {
@@ -327,7 +333,8 @@ struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
             strategies[u] = (int32_t)roll(&dice, 0, unit->n_strategies - 1);
             continue;
         }
-        strategies[u] = draw_central(unit, &of_central);
+        strategies[u] = draw_rare(unit, WEFT_POLICY_CENTRAL, &of_central);
+        if (strategies[u] < 0) strategies[u] = draw_rare(unit, WEFT_POLICY_NODES, &of_nodes);
         while (strategies[u] < 0)
             strategies[u] =
                 weft_decision_of_policy(unit, (enum weft_policy)roll(&dice, 0, WEFT_POLICY_HSDP));

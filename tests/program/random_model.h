@@ -30,7 +30,7 @@ void random_case_init_delayed(struct random_case *random, uint64_t seed);
 void random_case_read(struct random_case *random, const char *path);
 /* The same with host memory, a disk or both as further tiers for state. */
 void random_case_init_tiers(struct random_case *random, uint64_t seed);
-/* The same, and some with nodes and hsdp, or with central. */
+/* The same, and some with nodes and hsdp, or nodes too, or with central. */
 void random_case_init_nodes(struct random_case *random, uint64_t seed);
 void random_case_finish(struct random_case *random);
 

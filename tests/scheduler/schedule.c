@@ -506,9 +506,9 @@ Test(schedule, no_rule_is_faster_in_no_work, .timeout = 900)
     cr_assert_gt(n_compared, 10, "%d", n_compared);
 }
 
-/* all-hsdp gives every unit hsdp where it is allowed, and is refused elsewhere. ilp is not slower.
- */
-Test(schedule, all_hsdp_is_a_rule_where_hsdp_is_allowed)
+/* all-hsdp and all-nodes give every trained unit their policy where it is allowed, and are refused
+ * elsewhere. ilp is not slower. */
+Test(schedule, rules_of_nodes_are_for_configs_with_their_policy)
 {
     int n_compared = 0, n_refused = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES_OF(200, 150, 100); seed++) {
@@ -516,21 +516,29 @@ Test(schedule, all_hsdp_is_a_rule_where_hsdp_is_allowed)
         random_case_init_nodes(&random, seed);
         struct weft_problem *problem = random.stages.problem;
         struct weft_work work = {0};
-        struct weft_schedule_options rule = {.planner = "all-hsdp"};
+        const bool crosses = seed % 2 == 0;
+        struct weft_schedule_options rule = {.planner = crosses ? "all-nodes" : "all-hsdp"};
+        const char *policies = random.config->plan.policies;
+        const bool allowed =
+            problem->ranks_per_node > 0 && (!crosses || strstr(policies, "nodes") != NULL);
         struct weft_schedule_options options = {.planner = "ilp",
                                                 .budget = weft_budget_of(&work, 1)};
         struct weft_plan *plan = NULL, *best = NULL;
         struct weft_error err = {0};
         problem->tiers[0].limit_bytes = INT64_MAX;
         enum weft_status status = weft_schedule(problem, NULL, &rule, &plan, NULL, &err);
-        if (problem->ranks_per_node == 0) {
+        if (!allowed) {
             cr_assert_eq(status, WEFT_E_DATA);
-            cr_assert(strstr(err.text, "the policy hsdp, which it may not have"), "%s", err.text);
+            cr_assert(strstr(err.text, crosses ? "which it may not have"
+                                               : "the policy hsdp, which it may not have"),
+                      "%s", err.text);
             n_refused++;
         } else {
             cr_assert_eq(status, WEFT_OK, "%s", err.text);
             for (int32_t u = 0; u < weft_problem_n_units(problem); u++)
-                cr_assert_eq(weft_plan_chosen(plan, u)->policy, WEFT_POLICY_HSDP);
+                cr_assert_eq(weft_plan_chosen(plan, u)->policy,
+                             crosses && problem->decisions[u].update_slot >= 0 ? WEFT_POLICY_NODES
+                                                                               : WEFT_POLICY_HSDP);
             cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &best, NULL, &err),
                          WEFT_OK, "%s", err.text);
             cr_assert_leq(best->prediction.step_ns, plan->prediction.step_ns, "seed %d", (int)seed);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hsdp: 4 ranks of nodes of 2, and 6 of nodes of 2 and of 3, end in the bits of dp, with any plan.
+/* hsdp and nodes: 4 ranks of nodes of 2, and 6 of nodes of 2 and of 3, end in the bits of dp, with
+ * any plan.
  * Buffers are poisoned when they die, and times are the simulator's. */
 #include "tests/effort.h"
 #include "tests/runtime/exec/same_bits.h"
 
-static void check_bits(const char *path, const char *override, int32_t n, int32_t per_node)
+static void check_bits(const char *path, const char *override, int32_t n, int32_t per_node,
+                       enum weft_policy policy)
 {
-    check_same_bits(path, override, n, per_node, "plan.policies=dp,zero1,fsdp,sdp,hsdp",
-                    WEFT_POLICY_HSDP);
+    check_same_bits(path, override, n, per_node, "plan.policies=dp,zero1,fsdp,sdp,hsdp,nodes",
+                    policy);
 }
 
 RANKS_TEST(hybrid)
@@ -26,7 +28,9 @@ RANKS_TEST(hybrid)
     };
     /* Sums of 16 bits, and sums of micro-steps, are always among them. */
     for (int i = 0; i < 6; i++)
-        if (i == 1 || i == 4 || test_draws((uint64_t)i, 2, 3))
-            check_bits(runs[i].path, runs[i].override, runs[i].ranks, runs[i].per_node);
+        for (int other = 0; other < 2; other++)
+            if (i == 1 || i == 4 || test_draws(2 * (uint64_t)i + (uint64_t)other, 4, 6))
+                check_bits(runs[i].path, runs[i].override, runs[i].ranks, runs[i].per_node,
+                           other == 0 ? WEFT_POLICY_HSDP : WEFT_POLICY_NODES);
     return 0;
 }

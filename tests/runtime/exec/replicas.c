@@ -42,6 +42,13 @@ static void flip(const struct job_rank *r, const struct weft_buffer *buffer)
     if (r->rank == BAD_RANK) job_rank_buffer(r, b)[0] ^= 1;
 }
 
+/* Full parameters are gathered under hsdp and nodes. State of nodes has no copies. */
+static bool has_copies(enum weft_policy policy, enum weft_buffer_kind kind)
+{
+    if (weft_policy_groups[policy].parameters != WEFT_GROUP_NODE) return true;
+    return kind == WEFT_BUFFER_SHARD || (kind != WEFT_BUFFER_FULL && policy == WEFT_POLICY_HSDP);
+}
+
 static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;
@@ -50,15 +57,14 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_WALL, false);
     for (int64_t step = 1; step <= STEPS; step++)
         job_rank_step(&r, step);
-    OK(weft_exec_settle(r.exec, &err));
+    /* A shard of nodes has the other nodes' updates with the next step. */
+    if (!weft_policy_crosses(program->ways[0].policy)) OK(weft_exec_settle(r.exec, &err));
     compare(&r, NULL, NULL);
     for (int32_t u = 0; u < program->n_units; u++) {
         for (int k = 0; k < KINDS; k++) {
-            /* Full parameters are gathered under hsdp. */
-            const bool gathered =
-                program->ways[u].policy == WEFT_POLICY_HSDP && kinds[k] == WEFT_BUFFER_FULL;
+            if (!has_copies(program->ways[u].policy, kinds[k])) continue;
             int32_t at = weft_program_buffer(program, kinds[k], u, 0);
-            if (at < 0 || gathered) continue;
+            if (at < 0) continue;
             flip(&r, &program->buffers[at]);
             compare(&r, task->job->stages.shards->units[u].name, weft_buffer_kind_name(kinds[k]));
             flip(&r, &program->buffers[at]);
@@ -112,14 +118,14 @@ static void check_two(void)
 }
 
 /* Three copies of each shard, in three nodes. */
-static void check_nodes(int32_t *found)
+static void check_nodes(enum weft_policy policy, int32_t *found)
 {
     const char *overrides[] = {
-        "cluster.ranks=6",       "cluster.ranks_per_node=2",     LINKS, "plan.policies=hsdp",
+        "cluster.ranks=6",       "cluster.ranks_per_node=2",     LINKS, "plan.policies=hsdp,nodes",
         "cluster.emulate=false", "train.precision.compute=bf16", NULL};
     struct job job;
     job_open(&job, "configs/runs/gpt-odd.json", overrides);
-    job_plan_policy(&job, WEFT_POLICY_HSDP, false);
+    job_plan_policy(&job, policy, false);
     struct task task = {&job, found};
     CHECK(ranks_run(NODES * NODE, flip_each, &task) == 0, "three nodes");
     job_close(&job);
@@ -139,7 +145,8 @@ RANKS_TEST(replicas)
         CHECK(ranks_run(RANKS, flip_each, &task) == 0, "%s", precisions[p]);
         job_close(&job);
     }
-    check_nodes(found);
+    check_nodes(WEFT_POLICY_HSDP, found);
+    check_nodes(WEFT_POLICY_NODES, found);
     check_two();
     for (int k = 0; k < KINDS; k++)
         CHECK(found[k] > 0, "no %s was compared", weft_buffer_kind_name(kinds[k]));

@@ -42,11 +42,14 @@ static void range_axes(struct plot *plot)
         plot->y.high += part;
     }
     weft_axis_widen(&plot->y);
-    if (plot->x.high <= plot->x.low) plot->x.high = plot->x.low + 1;
     if (chart->x == WEFT_MEASURE_BYTES) {
-        const double part = (plot->x.high - plot->x.low) * 0.05;
+        /* Runs at one limit differ by nothing, or by less than a label shows. */
+        const double range = plot->x.high - plot->x.low;
+        const double part = range > plot->x.high * 1e-3 ? range * 0.05 : plot->x.high * 0.05 + 1;
         plot->x.low = fmax(0, floor(plot->x.low - part));
         plot->x.high = ceil(plot->x.high + part);
+    } else if (plot->x.high <= plot->x.low) {
+        plot->x.high = plot->x.low + 1;
     }
 }
 

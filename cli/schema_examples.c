@@ -98,8 +98,11 @@ const char weft_schema_result_example[] =
     "20340992, \"measured_bytes\": 18542592, \"outside_planned_bytes\": 19734528, "
     "\"outside_measured_bytes\": 17936128, \"host_planned_bytes\": 0, \"host_measured_bytes\": "
     "0, \"disk_planned_bytes\": 0, \"disk_measured_bytes\": 0, "
-    "\"touched_bytes\": 606464, \"ring_bytes\": 0, "
-    "\"emulated\": false}]";
+    "\"touched_bytes\": 606464, \"ring_bytes\": 0, \"emulated\": false, "
+    "\"hosts\": [{\"name\": \"a\", \"ranks\": 2, \"cores\": 8, \"others_cores\": 0.25, "
+    "\"stolen_cores\": null}], \"ranks\": [{\"host\": 0, \"compute_ns\": 743938, "
+    "\"exposed_ns\": 389066, \"data_wait_ns\": 0}, {\"host\": 0, \"compute_ns\": 741002, "
+    "\"exposed_ns\": 391790, \"data_wait_ns\": 0}]}]";
 
 const char weft_schema_manifest_example[] =
     "[{\"format\": \"weft checkpoint\", \"version\": 2, \"program\": \"0.2.0\", \"step\": 3, "

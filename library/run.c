@@ -175,7 +175,7 @@ static enum weft_status write_result(const struct weft_run_directory *directory,
 {
     struct weft_text text;
     weft_text_init(&text);
-    weft_metrics_result(result, &text);
+    weft_metrics_result(result, NULL, &text);
     enum weft_status status = weft_run_directory_write(directory, "result.json", &text, err);
     weft_text_finish(&text);
     return status;

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/job/job.h"
 #include "cli/job/rank.h"
+#include "cli/job/rank_load.h"
 #include "cli/job/tracing.h"
 #include "cli/job/trap.h"
 #include "cli/layers.h"
@@ -44,6 +45,7 @@ struct rank {
     struct weft_tracing tracing;
     struct weft_error unseen; /* the error of a failed write to stdout; WEFT_OK: none */
     struct weft_job_reach reach;
+    struct weft_rank_load load;
 };
 
 static atomic_int stop_requested; /* by a signal, or by a failed write of lines */
@@ -321,7 +323,9 @@ static enum weft_status trace_step(struct rank *rank, const struct weft_step_lin
 static enum weft_status on_quiet_step(void *context, const struct weft_step_line *line,
                                       const struct weft_trace *trace, struct weft_error *err)
 {
-    return trace_step(context, line, trace, err);
+    struct rank *rank = context;
+    weft_rank_load_note(&rank->load, line);
+    return trace_step(rank, line, trace, err);
 }
 
 static enum weft_status on_step(void *context, const struct weft_step_line *line,
@@ -332,6 +336,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     if (rank->reach.steps_done == 0) rank->reach.first_step = line->step;
     rank->reach.steps_done = line->step;
     leave_reach(rank);
+    weft_rank_load_note(&rank->load, line);
     weft_job_step_line(line, &lines.shown);
     weft_metrics_step(line, &lines.json);
     if (rank->board != NULL) weft_tensorboard_step(rank->board, line);
@@ -378,6 +383,27 @@ static enum weft_status end_trace(struct rank *rank, struct weft_error *err)
     return weft_tracing_end(&rank->tracing, err);
 }
 
+/* Collective: all ranks give their part of the hosts, and rank 0 leaves the result. */
+static enum weft_status end_training(struct rank *rank, const struct weft_train_result *result,
+                                     struct weft_error *err)
+{
+    struct weft_run_hosts hosts;
+    struct weft_pool pool;
+    struct weft_text text;
+    weft_pool_init(&pool);
+    weft_text_init(&text);
+    enum weft_status status = weft_rank_load_exchange(&rank->load, &rank->meeting,
+                                                      rank->machine.comm, &pool, &hosts, err);
+    if (status == WEFT_OK) status = judge_output(rank, err);
+    if (status == WEFT_OK) {
+        weft_metrics_result(result, &hosts, &text);
+        status = leave_result(rank, &text, err);
+    }
+    weft_text_finish(&text);
+    weft_pool_finish(&pool);
+    return status;
+}
+
 static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 {
     struct weft_session *session = &rank->session;
@@ -416,9 +442,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .poison = rank->job.poison,
         .failpoint = &rank->failpoint,
         .on_exec = on_exec,
-        .on_step = tells             ? on_step
-                   : rank->job.trace ? on_quiet_step
-                                     : NULL,
+        .on_step = tells ? on_step : on_quiet_step,
         .on_group = tells && rank->job.groups ? on_group : NULL,
         .on_evaluation = tells ? on_evaluation : NULL,
         .on_save = tells ? on_save : NULL,
@@ -438,14 +462,9 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .stop = &stop_requested,
     };
     struct weft_train_result result = {0};
-    struct weft_text text;
+    weft_rank_load_begin(&rank->load);
     WEFT_TRY(weft_train_run(&options, &result, err));
-    WEFT_TRY(judge_output(rank, err));
-    weft_text_init(&text);
-    weft_metrics_result(&result, &text);
-    enum weft_status status = leave_result(rank, &text, err);
-    weft_text_finish(&text);
-    WEFT_TRY(status);
+    WEFT_TRY(end_training(rank, &result, err));
     return rank->job.trace ? end_trace(rank, err) : WEFT_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 
 static const double least_cores_to_tell = 0.1;
-/* The system counts in ticks of 10 ms a core, too coarse for less. */
 static const double least_s_to_tell = 1;
 
 bool weft_load_parse(const char *line, double ticks, struct weft_load *out)
@@ -77,6 +76,11 @@ static double in_cores(const struct weft_load *spent, double s)
     return s < spent->passed_s * spent->cores ? s / spent->passed_s : spent->cores;
 }
 
+bool weft_load_is_long(const struct weft_load *spent)
+{
+    return spent->known && spent->passed_s >= least_s_to_tell;
+}
+
 double weft_load_of_others(const struct weft_load *spent)
 {
     return in_cores(spent, spent->busy_s - spent->own_s);
@@ -90,7 +94,7 @@ double weft_load_stolen(const struct weft_load *spent)
 void weft_load_add(const struct weft_load *spent, struct weft_text *out)
 {
     double others = weft_load_of_others(spent), stolen = weft_load_stolen(spent);
-    if (spent->passed_s < least_s_to_tell) return;
+    if (!weft_load_is_long(spent)) return;
     if (others >= least_cores_to_tell)
         weft_text_addf(out,
                        "other programs used %.1f of %d cores: measured times are longer by that\n",

@@ -24,6 +24,10 @@ void weft_load_read(struct weft_load *out);
 /* Adds the difference from `before` to now to *spent, which may be {0}. */
 void weft_load_spend(const struct weft_load *before, struct weft_load *spent);
 
+/* Whether the difference is long enough for a figure: the system counts in ticks of 10 ms a core.
+ * Other readings show nothing. */
+bool weft_load_is_long(const struct weft_load *spent);
+
 /* Average cores that other programs, or the host, used during *spent; 0 if unknown. */
 double weft_load_of_others(const struct weft_load *spent);
 double weft_load_stolen(const struct weft_load *spent);

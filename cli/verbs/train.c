@@ -446,7 +446,7 @@ static enum weft_status find_saved(const char *run_directory, int64_t *step, str
 static enum weft_status tell_finished(const struct weft_cli *cli,
                                       const struct weft_session *session, struct weft_error *err)
 {
-    const int64_t most_bytes = INT64_C(1) << 20;
+    const int64_t most_bytes = INT64_C(1) << 24;
     struct weft_text path, out;
     char *bytes = NULL;
     size_t length = 0;

@@ -279,7 +279,8 @@ static void put_use(struct weft_json_writer *writer, const char *of,
     put_measured(writer, name, use->measured_bytes);
 }
 
-void weft_metrics_result(const struct weft_train_result *result, struct weft_text *out)
+void weft_metrics_result(const struct weft_train_result *result, const struct weft_run_hosts *hosts,
+                         struct weft_text *out)
 {
     char hash[WEFT_HASH_TEXT_BYTES];
     struct weft_json_writer writer;
@@ -311,6 +312,7 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
     weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
     weft_json_put_integer(&writer, "ring_bytes", result->ring_bytes);
     weft_json_put_bool(&writer, "emulated", result->emulated);
+    if (hosts != NULL) weft_run_hosts_write(hosts, &writer);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }

@@ -11,6 +11,7 @@
 #include "base/json/json_keys.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "library/metrics/hosts.h"
 #include "runtime/train/train.h"
 
 enum { WEFT_METRICS_PATH_BYTES = 4096 + 16 };
@@ -40,13 +41,14 @@ void weft_metrics_close(struct weft_metrics *metrics); /* accepts NULL */
 extern const struct weft_key_table *const weft_metrics_keys[];
 extern const struct weft_key_table weft_result_keys;
 
-/* Append a line of the file, and the content of RUN/result.json. */
+/* Append a line of the file, and the content of RUN/result.json; `hosts` NULL: without them. */
 void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out);
 /* A line of a replay; no run writes it. */
 void weft_metrics_group(const struct weft_group_line *line, struct weft_text *out);
 void weft_metrics_evaluation(const struct weft_evaluation_line *line, struct weft_text *out);
 void weft_metrics_save(const struct weft_save_line *line, struct weft_text *out);
-void weft_metrics_result(const struct weft_train_result *result, struct weft_text *out);
+void weft_metrics_result(const struct weft_train_result *result, const struct weft_run_hosts *hosts,
+                         struct weft_text *out);
 
 /* "byte", "token" or "sample". */
 const char *weft_metrics_loss_of(enum weft_loss_of of);

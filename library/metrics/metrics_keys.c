@@ -103,4 +103,8 @@ const struct weft_key_table weft_result_keys = WEFT_KEY_TABLE_OPEN(
     PLANNED(tiers[WEFT_HOME_DISK], "disk_", "of a rank on the disk"),
     DONE(touched_bytes, "of the arena, that buffers were in"),
     DONE(ring_bytes, "of a disk's ring, that are in memory"),
-    WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_train_result, emulated, "times depend on an emulated link"));
+    WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_train_result, emulated, "times depend on an emulated link"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "hosts",
+                     &weft_run_host_keys, "of `weft train`, by first appearance of their ranks"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "ranks",
+                     &weft_run_rank_keys, "of `weft train`, by rank"));

@@ -43,6 +43,24 @@ static const char *show_times(struct weft_page *page, const struct weft_source *
     return record->plan != NULL ? record->plan->problem->profile_source : "";
 }
 
+static const char *show_machine(struct weft_page *page, const struct weft_source *record)
+{
+    (void)page;
+    const struct weft_profile *profile = record->profile;
+    return profile != NULL && profile->origin.machine != NULL ? profile->origin.machine : "";
+}
+
+/* The load of the busiest host. */
+static const char *show_load(struct weft_page *page, const struct weft_source *record)
+{
+    double cores = NAN;
+    for (int32_t h = 0; h < record->hosts.n_hosts; h++)
+        cores = fmax(cores, record->hosts.hosts[h].others_cores);
+    if (!isfinite(cores)) return "";
+    return weft_page_format(page, "other programs used %.2f cores%s", cores,
+                            record->hosts.n_hosts > 1 ? " of the busiest host" : "");
+}
+
 static const char *show_bound(struct weft_page *page, const struct weft_source *record)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
@@ -118,6 +136,8 @@ static const struct {
     {"planner", show_planner},
     {"predicted times", show_times},
     {"measured times", show_trace},
+    {"machine of the profile", show_machine},
+    {"load", show_load},
     {"bound", show_bound},
     {"steps", show_steps},
     {"checkpoints", show_saves},

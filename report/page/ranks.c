@@ -148,8 +148,11 @@ void weft_report_add_ranks(struct weft_report *report)
     struct weft_page_section *section =
         weft_page_section(report->page, "ranks", "Ranks, hosts and links");
     int32_t n = 0;
+    if (section != NULL) weft_report_compare_hosts(report, section);
     for (int32_t i = 0; section != NULL && i < report->n; i++) {
         say_ranks(report, i, section);
+        weft_report_add_hosts(report, i, section);
+        n += report->records[i].kind == WEFT_SOURCE_RUN;
         if (report->predicted[i] == NULL && report->measured[i] == NULL) continue;
         add_ranks(report, i, section);
         add_lanes(report, i, &section->body);

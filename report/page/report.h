@@ -31,6 +31,11 @@ void weft_report_add_choices(struct weft_report *report);
 void weft_report_add_training(struct weft_report *report);
 void weft_report_add_errors(struct weft_report *report);
 void weft_report_add_ranks(struct weft_report *report);
+/* A part of section ranks. */
+void weft_report_add_hosts(struct weft_report *report, int32_t record,
+                           struct weft_page_section *section);
+/* Compares the hosts of several runs. */
+void weft_report_compare_hosts(struct weft_report *report, struct weft_page_section *section);
 void weft_report_add_origin(struct weft_report *report);
 
 /* Median of a number of all steps after the first two, or of all if there are no more; NAN: none.

@@ -96,6 +96,20 @@ static void read_document(struct weft_source *record, const char *name, struct w
     if (weft_json_read(join_path(record, name), out, &ignored) != WEFT_OK) *out = NULL;
 }
 
+/* Nothing without one, or with one of another version. */
+static enum weft_status read_profile(struct weft_source *record, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    char *bytes = NULL;
+    size_t length = 0;
+    const char *path = join_path(record, "profile.json");
+    enum weft_status status = weft_file_read(path, most_bytes, &bytes, &length, &why);
+    if (status == WEFT_OK) status = weft_profile_parse(bytes, length, path, &record->profile, &why);
+    free(bytes);
+    if (status != WEFT_E_SYSTEM) return WEFT_OK;
+    return weft_fail_again(err, &why, "%s", why.text);
+}
+
 static void read_config_text(struct weft_source *record)
 {
     struct weft_error ignored = {0};
@@ -143,6 +157,9 @@ static enum weft_status read_run(struct weft_source *record, const char *trace,
     read_document(record, "config.json", &record->config);
     read_document(record, "result.json", &record->result);
     read_config_text(record);
+    if (record->result != NULL)
+        WEFT_TRY(weft_record_read_hosts(weft_json_root(record->result), record, err));
+    WEFT_TRY(read_profile(record, err));
     return read_trace(record, trace, err);
 }
 
@@ -212,6 +229,7 @@ void weft_source_finish(struct weft_source *record)
     weft_plan_destroy(record->plan);
     weft_json_destroy(record->config);
     weft_json_destroy(record->result);
+    weft_profile_destroy(record->profile);
     free(record->config_text);
     weft_pool_finish(&record->pool);
     *record = (struct weft_source){0};

@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "plan/plan.h"
 #include "report/study/sweep.h"
+#include "spec/profile/profile.h"
 
 enum weft_source_kind {
     WEFT_SOURCE_PLAN,
@@ -85,6 +86,26 @@ struct weft_record_best {
     struct weft_record_choice *choices;
 };
 
+/* A host of a run that has ended. */
+struct weft_record_host {
+    const char *name;
+    int64_t ranks, cores;
+    double others_cores, stolen_cores; /* NAN: not known */
+};
+
+/* Means of the steps of a rank of a run that has ended. */
+struct weft_record_seat {
+    int32_t rank, host; /* host: by its place in the list */
+    double compute_ns, exposed_ns, data_wait_ns;
+};
+
+/* By result.json. Without hosts there are no ranks. */
+struct weft_record_hosts {
+    int32_t n_hosts, n_ranks;
+    struct weft_record_host *hosts;
+    struct weft_record_seat *ranks;
+};
+
 struct weft_source {
     struct weft_pool pool;
     enum weft_source_kind kind;
@@ -95,6 +116,8 @@ struct weft_source {
     struct weft_json *config;        /* RUN/config.json; NULL: lacking */
     char *config_text;               /* the same file; owned */
     struct weft_json *result;        /* RUN/result.json; NULL: the run has not ended */
+    struct weft_record_hosts hosts;  /* RUN */
+    struct weft_profile *profile;    /* RUN/profile.json; NULL: lacking */
     struct weft_sweep *sweep;        /* SWEEP */
     struct weft_record_best *best;   /* BEST */
     const char *lacks_plan, *lacks_trace, *lacks_steps; /* why; NULL: it lacks nothing */
@@ -112,6 +135,10 @@ WEFT_MUST_USE enum weft_status weft_record_read_metrics(const char *path,
                                                         struct weft_source *record,
                                                         struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_record_read_trace(const char *path, struct weft_source *record,
+                                                      struct weft_error *err);
+/* Reads the hosts of a result. A list of another form is left out, whole. */
+WEFT_MUST_USE enum weft_status weft_record_read_hosts(const struct weft_json_value *result,
+                                                      struct weft_source *record,
                                                       struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_record_read_sweep(const struct weft_json_value *root,
                                                       const char *path, struct weft_source *record,

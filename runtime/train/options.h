@@ -33,6 +33,7 @@ struct weft_step_line { /* result of a step; times differ by rank */
     double loss, norm, clip, lr;
     double loss_scale;                          /* 1 unless f16 */
     int64_t step_ns, exposed_ns, overlapped_ns; /* from this rank's trace */
+    int64_t compute_ns;                         /* of this rank, as run */
     int64_t data_wait_ns;                       /* waited for data before the step */
     int64_t tokens;                             /* of all ranks in this step */
     double model_flops_per_s;                   /* of all ranks, without recomputation */

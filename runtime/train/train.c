@@ -521,6 +521,7 @@ static enum weft_status tell_step(struct run *run, const struct weft_step_inputs
         .step_ns = summary->step_ns,
         .exposed_ns = summary->exposed_ns,
         .overlapped_ns = summary->overlapped_ns,
+        .compute_ns = summary->compute_ns,
         .data_wait_ns = run->trace->data_wait_ns,
         .tokens = step_tokens(run),
         .model_flops_per_s = flops_per_s,

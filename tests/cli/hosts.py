@@ -292,6 +292,10 @@ def a_run_names_its_slow_link_and_has_the_same_bits(weft):
         told = train_slowly(weft, config, 2, {(0, 1): SLOW}, "--profile", "profile.json")
         assert told and "times as long as planned: the link between rank 0 (host weft-host-0) and rank 1 " \
             "(host weft-host-1) is slow" in told[0], told
+        ranks = json.loads(weft.expect(0, "report", "hosts", "--json"))["ranks"]
+        assert [row["host"] for row in ranks["hosts"]] == ["weft-host-0", "weft-host-1"], ranks
+        assert all(row["others_cores"] >= 0 for row in ranks["hosts"]), ranks
+        assert [(row["a"], row["b"]) for row in ranks["links"]] == [("weft-host-0", "weft-host-1")], ranks
     except Unavailable as why:
         raise Skip(str(why)) from why
 

@@ -281,6 +281,66 @@ def the_rank_that_computes_longest_is_named(weft):
     assert "rank 1 computes longest" in read_page(weft, "page.html")
 
 
+def rewrite(weft, name, **changes):
+    weft.write(name, {**json.loads(read_page(weft, name)), **changes})
+
+
+def forge_hosts(weft, run, names):
+    """Gives a run of two ranks a host for each name, a measured network between them, and a load."""
+    n = len(names)
+    rewrite(weft, f"{run}/result.json",
+            hosts=[{"name": name, "ranks": 1, "cores": 8, "others_cores": h / 4, "stolen_cores": None}
+                   for h, name in enumerate(names)],
+            ranks=[{"host": h, "compute_ns": 10**6 + h, "exposed_ns": 7, "data_wait_ns": 0} for h in range(n)])
+    # Pairs of the last host take ten times as long as others.
+    pairs = [{"a": a, "b": b, "ns": 10**6 * (10 if b == n - 1 else 1)} for a in range(n) for b in range(a + 1, n)]
+    rewrite(weft, f"{run}/profile.json",
+            measured_on={"machine": names[0], "threads": 1, "busy_millicores": 300, "link": names[0]},
+            network={"hosts": [{"name": name, "compute_ns": 10**6} for name in names], "pair_bytes": 1 << 20, "pairs": pairs})
+
+
+@case
+def hosts_links_and_load_are_on_the_page(weft):
+    train(weft, "one")
+    train(weft, "two")
+    result = json.loads(read_page(weft, "one/result.json"))
+    assert [(host["name"], host["ranks"]) for host in result["hosts"]] == [(os.uname().nodename, 2)], result["hosts"]
+    ranks = json.loads(report(weft, "one", "-o", "page.html", "--json"))["ranks"]
+    page = read_page(weft, "page.html")
+    assert [row["host"] for row in ranks["hosts"]] == [os.uname().nodename] and "links" not in ranks, ranks
+    assert [row["compute_ns"] for row in ranks["run_ranks"]] == sorted(
+        (rank["compute_ns"] for rank in result["ranks"]), reverse=True)
+    assert "Over all steps all ranks compute for" in page and "No link was measured" in page, "a virtual clock"
+    names = ["a", "b", HOSTILE, "d"]
+    forge_hosts(weft, "two", names)
+    data = json.loads(report(weft, "one", "two", "-o", "page.html", "--csv", "page.csv", "--json"))["ranks"]
+    page = read_page(weft, "page.html")
+    check_closed(page)
+    check_labels(page)
+    assert "\u202e" not in page and "&lt;script&gt;" in page
+    assert [(row["host"], row.get("others_cores")) for row in data["hosts_2"]] == list(zip(names, (0, 0.25, 0.5, 0.75)))
+    assert [row["rank"] for row in data["run_ranks_2"]] == [3, 2, 1, 0] and "rank 3 on host d computes longest" in page
+    slow = [(row["a"], row["b"]) for row in data["links_2"] if row["slow"]]
+    assert slow == [("a", "d"), ("b", "d"), (HOSTILE, "d")] and len(data["links_2"]) == 6, data["links_2"]
+    assert data["links_2"][0]["bytes_per_s"] == (1 << 20) / 10e-3
+    assert [row["collective"] for row in data["collectives_2"]] == ["all_gather", "reduce_scatter", "all_reduce"]
+    assert [(row["run"], row["hosts"], row["slowest_rank"]) for row in data["runs"]][1] == ("two", 4, 3)
+    assert "Meanwhile other programs used 0.3 cores" in page and "0.75 cores of the busiest host" in page
+
+
+@case
+def hosts_of_another_form_are_left_out(weft):
+    train(weft, "run")
+    whole = json.loads(read_page(weft, "run/result.json"))
+    bad = ({"hosts": 7}, {"hosts": []}, {"ranks": [{**whole["ranks"][0], "host": 1}]}, {"hosts": [{"name": "a"}]},
+           {"ranks": [{**whole["ranks"][0], "compute_ns": -1}]}, {"ranks": {}}, {"ranks": [{"host": 0, "compute_ns": 1e300}]})
+    for changes in bad:
+        weft.write("run/result.json", {**whole, **changes})
+        weft.write("run/profile.json", [changes])
+        report(weft, "run", "-o", "page.html")
+        assert "No hosts and no load are known" in read_page(weft, "page.html"), changes
+
+
 @case
 def a_page_may_be_in_the_folder_of_its_new_run(weft):
     config = weft.write("run.json", tiny(train__steps=2, plan__work_limit="20M"))

@@ -77,7 +77,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
 struct place {
     struct weft_run_directory directory;
     bool finished; /* no step is left; its files stay as they are */
-    char metrics_path[WEFT_METRICS_PATH_BYTES];
+    char metrics_path[WEFT_RUN_FILE_BYTES];
     struct weft_metrics *metrics;
     struct weft_text checkpoints, resume, from;
 };

@@ -7,12 +7,11 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "library/metrics/metrics.h"
 #include "library/session.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/vault/vault.h"
 #include "spec/config.h"
-
-enum { WEFT_RUN_PATH_BYTES = 1024, WEFT_RUN_FILE_BYTES = WEFT_RUN_PATH_BYTES + 32 };
 
 struct weft_run_request {
     const char *directory; /* NULL: a new one, runs/NAME-NNN */

@@ -274,7 +274,7 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
                                       struct weft_job_reach *reach, struct weft_error *err)
 {
     const char *directory = run->path;
-    char metrics[WEFT_METRICS_PATH_BYTES], trace[WEFT_RUN_FILE_BYTES];
+    char metrics[WEFT_RUN_FILE_BYTES], trace[WEFT_RUN_FILE_BYTES];
     char page[WEFT_RUN_FILE_BYTES];
     const bool is_live = cli->report != NULL && strcmp(cli->report, "live") == 0;
     struct weft_report_live live = {.run = directory, .path = page};

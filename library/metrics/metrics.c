@@ -70,10 +70,10 @@ static enum weft_status cut_metrics(const char *path, int64_t step, struct weft_
 }
 
 enum weft_status weft_metrics_prepare(const char *run, const char *resume,
-                                      char path[WEFT_METRICS_PATH_BYTES], struct weft_error *err)
+                                      char path[WEFT_RUN_FILE_BYTES], struct weft_error *err)
 {
     struct weft_checkpoint *checkpoint = NULL;
-    snprintf(path, WEFT_METRICS_PATH_BYTES, "%s/metrics.jsonl", run);
+    snprintf(path, WEFT_RUN_FILE_BYTES, "%s/metrics.jsonl", run);
     if (resume == NULL) return begin_metrics(path, err);
     WEFT_TRY(weft_checkpoint_open(resume, &checkpoint, err));
     int64_t step = checkpoint->manifest->progress.step;

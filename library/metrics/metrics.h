@@ -14,14 +14,15 @@
 #include "library/metrics/hosts.h"
 #include "runtime/train/train.h"
 
-enum { WEFT_METRICS_PATH_BYTES = 4096 + 16 };
+/* Bytes of the path of a run's directory, and of a file in it. */
+enum { WEFT_RUN_PATH_BYTES = 1024, WEFT_RUN_FILE_BYTES = WEFT_RUN_PATH_BYTES + 32 };
 
 /* Prepares the file of the directory `run` before the run begins. A run that goes on from its
  * checkpoint `resume` keeps the lines up to the checkpoint, and drops a torn line. A run that
  * begins (NULL) has no file yet, even if it begins with another run's checkpoint. Readers see the
  * old or the new file. `path` gets "RUN/metrics.jsonl". WEFT_E_CREATE, WEFT_E_IO, WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_metrics_prepare(const char *run, const char *resume,
-                                                    char path[WEFT_METRICS_PATH_BYTES],
+                                                    char path[WEFT_RUN_FILE_BYTES],
                                                     struct weft_error *err);
 
 struct weft_metrics;

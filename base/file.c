@@ -108,6 +108,21 @@ enum weft_status weft_file_read(const char *path, int64_t most_bytes, char **byt
     return status;
 }
 
+enum weft_status weft_file_read_open(int descriptor, const char *title, struct weft_text *out,
+                                     struct weft_error *err)
+{
+    char bytes[FIRST_READ_BYTES];
+    for (off_t at = 0;;) {
+        const ssize_t count = pread(descriptor, bytes, sizeof bytes, at);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return fail_read(title, errno, err);
+        if (count == 0) break;
+        weft_text_append(out, bytes, (size_t)count);
+        at += count;
+    }
+    return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, title);
+}
+
 /* Returns 0 or an errno. */
 static int write_all(int descriptor, const char *bytes, size_t length)
 {

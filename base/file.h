@@ -15,6 +15,13 @@
 WEFT_MUST_USE enum weft_status weft_file_read(const char *path, int64_t most_bytes, char **bytes,
                                               size_t *length, struct weft_error *err);
 
+struct weft_text; /* in base/text.h */
+
+/* Appends all bytes of an open file to `out`. The file's offset stays, and `title` names the file
+ * in errors: WEFT_E_IO, WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_file_read_open(int descriptor, const char *title,
+                                                   struct weft_text *out, struct weft_error *err);
+
 /* Writes a temporary file next to `path`, syncs it and renames it. An existing file passes on its
  * mode, and a symbolic link stays. "-" writes to stdout; pipes and devices are written, never
  * replaced. On failure no new file is left: WEFT_E_CREATE if it cannot be made, WEFT_E_IO if the

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/machine/cores.h"
 #include "cli/job/hosts.h"
 #include "cli/job/tracing.h"
@@ -67,18 +68,7 @@ static enum weft_status write_description(const struct weft_job *job, int fd,
 
 static enum weft_status take_result(int fd, struct weft_text *result, struct weft_error *err)
 {
-    char bytes[65536];
-    off_t at = 0;
-    for (;;) {
-        ssize_t n = pread(fd, bytes, sizeof bytes, at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            return weft_fail(err, WEFT_E_IO, "rank 0's result cannot be read: %s", strerror(errno));
-        if (n == 0) break;
-        weft_text_append(result, bytes, (size_t)n);
-        at += n;
-    }
-    if (!weft_text_ok(result)) return weft_fail_memory(err, "rank 0's result");
+    WEFT_TRY(weft_file_read_open(fd, "rank 0's result", result, err));
     if (result->length == 0) return weft_fail(err, WEFT_E_INTERNAL, "rank 0 left no result");
     return WEFT_OK;
 }

@@ -118,21 +118,6 @@ static enum weft_status append_events(int fd, const struct weft_text *text, stru
     return status;
 }
 
-static enum weft_status read_events(int fd, struct weft_text *out, struct weft_error *err)
-{
-    char bytes[65536];
-    off_t at = 0;
-    for (;;) {
-        ssize_t n = pread(fd, bytes, sizeof bytes, at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            return weft_fail(err, WEFT_E_IO, "the trace cannot be read: %s", strerror(errno));
-        if (n == 0) return WEFT_OK;
-        weft_text_append(out, bytes, (size_t)n);
-        at += n;
-    }
-}
-
 enum weft_status weft_tracing_open(const char *path, const char *steps, int32_t rank, int32_t ranks,
                                    int fd, struct weft_tracing *out, struct weft_error *err)
 {
@@ -242,7 +227,7 @@ enum weft_status weft_tracing_end(struct weft_tracing *tracing, struct weft_erro
         return WEFT_OK;
     }
     weft_text_init(&events);
-    enum weft_status status = read_events(tracing->fd, &events, err);
+    enum weft_status status = weft_file_read_open(tracing->fd, "the trace", &events, err);
     if (status == WEFT_OK)
         status =
             write_own(tracing->path, tracing->rank, tracing->ranks, tracing->source, &events, err);
@@ -262,7 +247,7 @@ enum weft_status weft_tracing_join(const char *path, int fd, int32_t ranks, stru
     struct weft_text events;
     if (weft_tracing_is_folder(path)) return WEFT_OK;
     weft_text_init(&events);
-    enum weft_status status = read_events(fd, &events, err);
+    enum weft_status status = weft_file_read_open(fd, "the trace", &events, err);
     if (status == WEFT_OK && events.length == 0)
         weft_log(WEFT_LOG_WARNING, "--trace %s: none of its steps was run, so there is no trace",
                  path);

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 static char directory[] = "/tmp/weft-file-XXXXXX";
 
 /* Each Criterion test is a process of its own, so each has its own directory. */
@@ -262,6 +264,24 @@ Test(file, dash_is_standard_input_and_output)
     cr_assert_str_eq(bytes, "from a pipe");
     expect_content("out", "printed before; written");
     free(bytes);
+}
+
+Test(file, an_open_file_is_read_from_its_start)
+{
+    struct weft_error err = {0};
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_text_add(&out, "first ");
+    write_ok("in", "from its start");
+    const int descriptor = open("in", O_RDONLY);
+    cr_assert_eq(lseek(descriptor, 5, SEEK_SET), 5);
+    cr_assert_eq(weft_file_read_open(descriptor, "the file", &out, &err), WEFT_OK, "%s", err.text);
+    cr_assert_str_eq(weft_text_chars(&out), "first from its start");
+    cr_assert_eq(lseek(descriptor, 0, SEEK_CUR), 5, "its offset stays");
+    close(descriptor);
+    cr_assert_eq(weft_file_read_open(descriptor, "the file", &out, &err), WEFT_E_IO);
+    cr_assert_str_eq(err.text, "cannot read the file: Bad file descriptor");
+    weft_text_finish(&out);
 }
 
 Test(file, directories_are_made_with_their_parents)

@@ -11,17 +11,24 @@ struct table_of_steps {
     struct weft_case one;
 };
 
-static void fill_steps(const int64_t steps[N_LIMITS][N_LIMITS], struct table_of_steps *out)
+/* Measured steps have predictions that are all alike. */
+static void fill_steps(const int64_t steps[N_LIMITS][N_LIMITS], enum weft_clock_of_case times,
+                       struct table_of_steps *out)
 {
     *out = (struct table_of_steps){.one = {.model = "m", .network = "1"}};
     for (int i = 0; i < N_LIMITS; i++) {
         out->points[0][i] =
-            (struct weft_sweep_point){.limit_bytes = i + 1, .fits = true, .step_ns = 1000};
+            (struct weft_sweep_point){.limit_bytes = i + 1,
+                                      .fits = true,
+                                      .step_ns = 1000,
+                                      .measured_ns = times == WEFT_CASE_MEASURED ? 1000 : 0};
         for (int j = i; j < N_LIMITS; j++)
-            out->points[1 + i][j - i] = (struct weft_sweep_point){.limit_bytes = j + 1,
-                                                                  .policy_limit_bytes = i + 1,
-                                                                  .fits = steps[i][j] > 0,
-                                                                  .step_ns = steps[i][j]};
+            out->points[1 + i][j - i] = (struct weft_sweep_point){
+                .limit_bytes = j + 1,
+                .policy_limit_bytes = i + 1,
+                .fits = steps[i][j] > 0,
+                .step_ns = times == WEFT_CASE_MEASURED ? 1000 : steps[i][j],
+                .measured_ns = times == WEFT_CASE_MEASURED ? steps[i][j] : 0};
         out->curves[1 + i] =
             (struct weft_sweep_curve){"two-stage", N_LIMITS - i, out->points[1 + i]};
     }
@@ -31,29 +38,25 @@ static void fill_steps(const int64_t steps[N_LIMITS][N_LIMITS], struct table_of_
     out->one.curves = out->curves;
 }
 
-static void expect_measured(const int64_t steps[N_LIMITS][N_LIMITS], int hypothesis, int32_t line,
-                            enum weft_verdict expected)
+static void expect_of(enum weft_clock_of_case times, const int64_t steps[N_LIMITS][N_LIMITS],
+                      int hypothesis, int32_t line, enum weft_verdict expected)
 {
     struct table_of_steps table;
-    fill_steps(steps, &table);
-    for (int i = 0; i <= N_LIMITS; i++)
-        for (int j = 0; j < N_LIMITS; j++) {
-            struct weft_sweep_point *point = &table.points[i][j];
-            point->measured_ns = point->step_ns;
-            point->step_ns = 1000;
-        }
-    cr_expect_eq(weft_hypothesis_judge(&table.one, WEFT_CASE_MEASURED, hypothesis - 1, line),
-                 expected, "hypothesis %d, line %d", hypothesis, (int)line);
+    fill_steps(steps, times, &table);
+    const enum weft_verdict found = weft_hypothesis_judge(&table.one, times, hypothesis - 1, line);
+    cr_expect_eq(found, expected, "hypothesis %d, line %d: %d", hypothesis, (int)line, (int)found);
 }
 
 static void expect_verdict(const int64_t steps[N_LIMITS][N_LIMITS], int hypothesis, int32_t line,
                            enum weft_verdict expected)
 {
-    struct table_of_steps table;
-    fill_steps(steps, &table);
-    cr_expect_eq(weft_hypothesis_judge(&table.one, WEFT_CASE_SIMULATED, hypothesis - 1, line),
-                 expected, "hypothesis %d, line %d: %d", hypothesis, (int)line,
-                 (int)weft_hypothesis_judge(&table.one, WEFT_CASE_SIMULATED, hypothesis - 1, line));
+    expect_of(WEFT_CASE_SIMULATED, steps, hypothesis, line, expected);
+}
+
+static void expect_measured(const int64_t steps[N_LIMITS][N_LIMITS], int hypothesis, int32_t line,
+                            enum weft_verdict expected)
+{
+    expect_of(WEFT_CASE_MEASURED, steps, hypothesis, line, expected);
 }
 
 Test(hypotheses, lines_are_judged_by_their_steps)

@@ -550,10 +550,49 @@ static enum weft_status note_alarm(const struct weft_work *work, struct weft_pla
     return WEFT_OK;
 }
 
+/* A solver that remembers the name in its answers, over all variants. */
+struct asked {
+    const struct weft_solver *solver;
+    char name[WEFT_LP_NAME_BYTES];
+};
+
+static enum weft_status ask_solver(void *context, const struct weft_lp *lp,
+                                   const struct weft_lp_limits *limits, struct weft_pool *pool,
+                                   struct weft_lp_result *result, struct weft_error *err)
+{
+    struct asked *asked = context;
+    WEFT_TRY(asked->solver->solve(asked->solver->context, lp, limits, pool, result, err));
+    if (result->by) snprintf(asked->name, sizeof asked->name, "%s", result->by);
+    return WEFT_OK;
+}
+
+static void release_solver(void *context)
+{
+    const struct asked *asked = context;
+    if (asked->solver->release) asked->solver->release(asked->solver->context);
+}
+
+static struct weft_solver solver_of_asked(struct asked *asked)
+{
+    return (struct weft_solver){.solve = asked->solver->solve ? ask_solver : NULL,
+                                .release = release_solver,
+                                .context = asked};
+}
+
+/* Another solver may find another of several optimal points, so the plan names the solver. */
+static enum weft_status note_solver(const struct asked *asked, struct weft_plan *plan,
+                                    struct weft_error *err)
+{
+    if (asked->name[0] == '\0') return WEFT_OK;
+    plan->solver_name = weft_pool_string(&plan->pool, asked->name);
+    return plan->solver_name ? WEFT_OK : weft_fail_memory(err, "a plan");
+}
+
 enum weft_status weft_session_plan_levels(struct weft_session *session, const char *planner,
                                           struct weft_error *err)
 {
     const struct weft_plan_options *wanted = &session->config->plan;
+    struct asked asked = {.solver = &session->solver};
     const int64_t time_ns = wanted->time_limit_ns;
     const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
     struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
@@ -565,7 +604,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
         .budget = weft_budget_of(&work, units),
         .gap = wanted->gap,
         .draft = session->draft,
-        .solver = session->solver,
+        .solver = solver_of_asked(&asked),
     };
     const struct weft_plan *starts[] = {session->start};
     if (session->start) {
@@ -592,6 +631,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
     if (status == WEFT_OK) status = note_alarm(&work, session->plan, err);
+    if (status == WEFT_OK) status = note_solver(&asked, session->plan, err);
     if (status == WEFT_OK) session->plan->n_open = n_open;
     if (status != WEFT_OK || session->program == NULL) return status;
     return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,

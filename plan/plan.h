@@ -60,6 +60,9 @@ struct weft_plan {
     int64_t free_step_ns, free_bound_ns;
     bool free_never_fits;    /* the least rows of Weft's own plans are above the limit */
     const char *solver_stop; /* end of planning: "gap closed", "work limit", "solver failed: ..." */
+    /* Name and version of the solver that answered while planning, "HiGHS 1.2.3"; NULL: GLPK, or
+     * none answered. */
+    const char *solver_name;
 };
 
 /* A block and its slot. A gather's slot s is in [first, last + 1] of its item's window:

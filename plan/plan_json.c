@@ -46,6 +46,7 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
     weft_json_key(writer, "gap"); /* required by earlier versions of weft */
     weft_json_add_null(writer);
     weft_json_put_string(writer, "stop", plan->solver_stop);
+    if (plan->solver_name) weft_json_put_string(writer, "name", plan->solver_name);
     weft_json_end_object(writer);
 }
 
@@ -141,12 +142,14 @@ static const struct weft_key_table bound_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT(weft_plan, paged_bound_ns,
                    "no plan in pages of this size is faster; 0: nothing more is proven"));
 
-static const struct weft_key_table solver_table =
-    WEFT_KEY_TABLE("The planner's own words.",
-                   WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_NUMBER, "gap", NULL,
-                                    "the solver's own; null: none"),
-                   WEFT_KEY_VALUE_AS(WEFT_KEY_OR_NULL, "stop", WEFT_KEY_SHOWN, weft_plan,
-                                     solver_stop, "why planning ended"));
+static const struct weft_key_table solver_table = WEFT_KEY_TABLE(
+    "The planner's own words.",
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_NUMBER, "gap", NULL,
+                     "the solver's own; null: none"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OR_NULL, "stop", WEFT_KEY_SHOWN, weft_plan, solver_stop,
+                      "why planning ended"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "name", WEFT_KEY_SHOWN, weft_plan, solver_name,
+                      "of the solver, with its version; left out: GLPK, or none"));
 
 static const struct weft_key_table pages_table = WEFT_KEY_TABLE(
     "The program's memory.",

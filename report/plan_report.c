@@ -530,6 +530,7 @@ static void put_bound(const struct weft_plan *plan, struct weft_answer *out)
     if (plan->free_bound_ns > 0) weft_answer_integer(out, "free_bound_ns", plan->free_bound_ns);
     if (plan->free_never_fits) weft_answer_bool(out, "free_fits", false);
     weft_answer_word(out, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
+    if (plan->solver_name) weft_answer_word(out, "solver", plan->solver_name);
 }
 
 static void put_plan(const struct weft_plan *plan, struct weft_answer *out)
@@ -613,8 +614,11 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_answer *out)
     if ((plan->n_others > 0 || plan->n_open > 1) && plan->bound_ns > 0)
         report_least_bound(plan, out);
     if (target->is_foreign) report_cost(plan, out);
-    if (plan->solver_stop && plan->solver_stop[0])
-        weft_answer_say(out, NULL, "solver    %s\n", plan->solver_stop);
+    const char *stop = plan->solver_stop ? plan->solver_stop : "";
+    const char *solver = plan->solver_name ? plan->solver_name : "";
+    if (stop[0] != '\0' || solver[0] != '\0')
+        weft_answer_say(out, NULL, "solver    %s%s%s\n", stop,
+                        stop[0] != '\0' && solver[0] != '\0' ? ", by " : "", solver);
     report_limit(plan, out);
     report_tiers(plan, out);
     weft_report_lanes(plan, out);

@@ -139,6 +139,7 @@ static void put_facts(const struct weft_cli *cli, const struct weft_plan *plan, 
     put_proven(plan, cli->config != NULL, out);
     weft_answer_bool(out, "config_checked", cli->config != NULL);
     if (cli->config) weft_answer_integer(out, "periods_open", n_open);
+    if (plan->solver_name) weft_answer_word(out, "solver", plan->solver_name);
 }
 
 static void fill_answer(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
@@ -150,6 +151,7 @@ static void fill_answer(const struct weft_cli *cli, const struct weft_plan *plan
                     cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
                     weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
     say_bound(plan, cli->config != NULL, n_open, out);
+    if (plan->solver_name) weft_answer_say(out, NULL, "; planned with %s", plan->solver_name);
     const bool runs = !weft_problem_target(plan->problem)->is_foreign;
     if (!cli->config)
         weft_answer_say(out, NULL, "; give --config to check the %sproblem too\n",

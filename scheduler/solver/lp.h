@@ -53,9 +53,12 @@ enum weft_lp_status {
     WEFT_LP_STATUS_COUNT
 };
 
+enum { WEFT_LP_NAME_BYTES = 64 };
+
 struct weft_lp_result {
     enum weft_lp_status status;
     const char *stop; /* "optimal", "infeasible", "iteration limit" ... */
+    const char *by;   /* name and version of a solver that plans name, "HiGHS 1.2.3"; NULL: GLPK */
     double value;     /* of x; 0 without x */
     double *x;        /* [n_columns]; NULL unless optimal or feasible */
     double *duals; /* [n_rows], the rows' multipliers at x; NULL unless optimal, and of an integer

@@ -4,17 +4,20 @@
  *     weft-lp 1                                     weft-lp-result 1
  *     size COLUMNS ROWS ENTRIES                     status WORD
  *     limits ITERATIONS                             stop TEXT TO THE LINE'S END
- *     c COST LOWER UPPER                   ...      work ITERATIONS
- *     r LOWER UPPER N (COLUMN VALUE) x N   ...      bound VALUE
- *     start VALUE x COLUMNS    (may be absent)      value VALUE            (of a result with x)
- *     end                                           x VALUE x COLUMNS      (the same)
+ *     c COST LOWER UPPER                   ...      by TEXT TO THE LINE'S END  (may be absent)
+ *     r LOWER UPPER N (COLUMN VALUE) x N   ...      work ITERATIONS
+ *     start VALUE x COLUMNS    (may be absent)      bound VALUE
+ *     end                                           value VALUE            (of a result with x)
+ *                                                   x VALUE x COLUMNS      (the same)
  *                                                   duals VALUE x ROWS     (not with integers)
  *                                                   end
  *
- * An integer column has the letter i in place of c. */
+ * An integer column has the letter i in place of c. `by` names the solver, for plans. GLPK leaves
+ * the line out, so plans with different versions of GLPK have the same bytes. */
 #include "scheduler/solver/lp.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "scheduler/solver/lp_words.h"
 
@@ -143,9 +146,10 @@ static bool has_point(enum weft_lp_status status)
 void weft_lp_result_write(const struct weft_lp *lp, const struct weft_lp_result *result,
                           struct weft_text *out)
 {
-    weft_text_addf(out, "weft-lp-result 1\nstatus %s\nstop %s\nwork %lld\nbound",
-                   status_names[result->status], result->stop ? result->stop : "",
-                   (long long)result->iterations);
+    weft_text_addf(out, "weft-lp-result 1\nstatus %s\nstop %s\n", status_names[result->status],
+                   result->stop ? result->stop : "");
+    if (result->by) weft_text_addf(out, "by %s\n", result->by);
+    weft_text_addf(out, "work %lld\nbound", (long long)result->iterations);
     weft_lp_add_numbers(out, &result->bound, 1);
     if (has_point(result->status)) {
         weft_text_add(out, "value");
@@ -169,6 +173,21 @@ static const char *read_line(struct weft_lp_reader *in, struct weft_pool *pool)
     while (in->at < in->end && *in->at != '\n')
         in->at++;
     return weft_pool_format(pool, "%.*s", (int)(in->at - from < 200 ? in->at - from : 200), from);
+}
+
+/* Reads the word "work", and the solver's name if that line is before it. Plans have the name, so
+ * it has no byte that a terminal obeys. */
+static const char *read_name(struct weft_lp_reader *in, struct weft_pool *pool)
+{
+    static const char *const words[] = {"work", "by"};
+    if (in->failed || weft_lp_read_name(in, words, 2, "work or by") == 0) return NULL;
+    const char *name = read_line(in, pool);
+    bool good = name && *name != '\0' && strlen(name) < WEFT_LP_NAME_BYTES;
+    for (const char *at = name; good && *at != '\0'; at++)
+        good = *at >= ' ' && *at <= '~';
+    if (!good) weft_lp_read_fail(in, "a solver's name of 1 to 63 printable characters");
+    weft_lp_need_word(in, "work");
+    return name;
 }
 
 /* Reads a solution. Its values may exceed the bounds by a rounding of the solver. */
@@ -205,7 +224,7 @@ enum weft_status weft_lp_result_parse(const char *bytes, size_t length, const st
         weft_lp_read_fail(&in, "optimal, infeasible or unknown: there is no integer column");
     weft_lp_need_word(&in, "stop");
     read.stop = read_line(&in, pool);
-    weft_lp_need_word(&in, "work");
+    read.by = read_name(&in, pool);
     read.iterations = weft_lp_read_integer(&in, 0, INT32_MAX, "a number of iterations");
     weft_lp_need_word(&in, "bound");
     read.bound = weft_lp_read_number(&in, "a bound");

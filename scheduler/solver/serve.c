@@ -34,10 +34,20 @@ static enum weft_status answer_program(struct weft_serve *serve, const struct we
     return WEFT_OK;
 }
 
+static enum weft_status name_solver(struct weft_serve *serve, struct weft_error *err)
+{
+    const struct weft_serve_solver *solver = serve->solver;
+    if (!solver->is_named) return WEFT_OK;
+    serve->result.by =
+        weft_pool_format(&serve->pool, "%.40s %.20s", solver->name, solver->version());
+    return serve->result.by ? WEFT_OK : weft_fail_memory(err, "the result");
+}
+
 static enum weft_status write_result(struct weft_serve *serve, struct weft_error *err)
 {
     struct weft_text out = {0};
     enum weft_status status = WEFT_OK;
+    WEFT_TRY(name_solver(serve, err));
     weft_lp_result_write(&serve->lp, &serve->result, &out);
     if (!weft_text_ok(&out)) {
         status = weft_fail_memory(err, "the result");

@@ -14,6 +14,7 @@ struct weft_serve;
 struct weft_serve_solver {
     const char *name; /* of the library, such as "GLPK" */
     const char *(*version)(void);
+    bool is_named; /* results have both, and so do plans */
     /* Solves serve->lp from nothing, or the kept program after `changes` (NULL: none). Of a changed
      * program serve->lp has only the sizes. Fills serve->result; its arrays are in serve->pool.
      * Keeps the program for changes, and sets serve->n_columns and n_rows; -1: keeps none. */

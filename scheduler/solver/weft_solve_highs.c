@@ -203,7 +203,7 @@ static void solve_question(struct weft_serve *serve, const struct weft_lp_change
 }
 
 static const struct weft_serve_solver highs = {
-    .name = "HiGHS", .version = Highs_version, .solve = solve_question};
+    .name = "HiGHS", .version = Highs_version, .is_named = true, .solve = solve_question};
 
 int main(int argc, char **argv)
 {

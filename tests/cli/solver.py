@@ -263,4 +263,22 @@ def solver_that_answers_another_question(weft):
     assert "solver failed" in said["solver_stop"], said["solver_stop"]
 
 
+@case
+def a_plan_names_another_solver(weft):
+    """The plan is the same but for the name. The same solver gives the same bytes."""
+    real, least = real_solver(weft), {"cluster__memory_limit": f"{least_limit(weft)}B", **TIGHT}
+    other = script(weft, "other", f"'{real}' | sed -u 's/^stop .*/&\\nby Other 9.8.7/'\n")
+    config, texts = weft.write("run.json", tiny(**least)), {}
+    for name, solver in ("plain", real), ("named", other), ("again", other):
+        out = weft.expect(0, "plan", config, "-o", f"{name}.json", "--work-limit", "1G", env={"WEFT_SOLVE": solver})
+        assert ("by Other 9.8.7\n" in out) == (name != "plain"), out
+        texts[name] = (weft.directory / f"{name}.json").read_bytes()
+        told = json.loads(weft.expect(0, "verify", f"{name}.json", "--config", config, "--json"))
+        assert told.get("solver") == (None if name == "plain" else "Other 9.8.7"), told
+    plain, named = json.loads(texts["plain"]), json.loads(texts["named"])
+    assert texts["named"] == texts["again"] and "name" not in plain["solver"]
+    assert named["solver"].pop("name") == "Other 9.8.7" and named == plain
+    assert "; planned with Other 9.8.7" in weft.expect(0, "verify", "named.json")
+
+
 main(sys.argv[1])

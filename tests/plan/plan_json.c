@@ -59,6 +59,7 @@ Test(plan_json, round_trip)
         plan->bound_ns = seed % 2 == 0 ? 0 : 123456789;
         plan->bound_by = seed % 2 == 0 ? NULL : "compute";
         plan->solver_stop = seed % 3 == 0 ? NULL : "time \"limit\"";
+        plan->solver_name = seed % 4 == 0 ? "HiGHS 1.2.3" : NULL;
         weft_text_init(&text);
         weft_plan_write(plan, &text);
         enum weft_status status = parse_plan(weft_text_chars(&text), text.length, &back, &err);
@@ -67,6 +68,8 @@ Test(plan_json, round_trip)
         cr_assert_eq(plan->bound_by == NULL, back->bound_by == NULL);
         cr_assert_eq(plan->solver_stop == NULL, back->solver_stop == NULL);
         if (back->solver_stop != NULL) cr_assert_str_eq(back->solver_stop, plan->solver_stop);
+        cr_assert_eq(plan->solver_name == NULL, back->solver_name == NULL);
+        if (back->solver_name != NULL) cr_assert_str_eq(back->solver_name, plan->solver_name);
         cr_assert_eq(weft_plan_matches(back->problem, random.stages.problem, &err), WEFT_OK);
         weft_plan_destroy(back);
         weft_plan_destroy(plan);
@@ -116,6 +119,7 @@ static char *plan_text(struct random_case *random, struct weft_plan **plan)
     }
     struct weft_text text;
     struct weft_error err = {0};
+    (*plan)->solver_name = "HiGHS 1.2.3";
     struct weft_program *program = random_program(random, *plan);
     cr_assert_eq(weft_paging_list(program->paging, &(*plan)->pool, &(*plan)->pages, &err), WEFT_OK);
     weft_program_destroy(program);
@@ -277,6 +281,26 @@ Test(plan_json, every_field_corrupted_is_refused)
         cr_assert(strstr(err.text, corruptions[i].word) != NULL, "%s: %s: \"%s\"",
                   corruptions[i].key, corruptions[i].value, err.text);
         cr_assert_null(out);
+        free(bad);
+    }
+    free(text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}
+
+/* A terminal shows the name of a solver. */
+Test(plan_json, a_solver_has_a_printable_name)
+{
+    static const char *const values[] = {"3", "null", "\"a\\u001b[31m\""};
+    struct random_case random;
+    struct weft_plan *plan, *out = NULL;
+    char *text = plan_text(&random, &plan);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct weft_error err = {0};
+        char *bad = replace_value(text, "name", 0, values[i]);
+        cr_assert_eq(parse_plan(bad, strlen(bad), &out, &err), WEFT_E_DATA, "%s", values[i]);
+        cr_assert_not_null(strstr(err.text, "solver: "), "%s", err.text);
+        cr_assert_not_null(strstr(err.text, "name"), "%s", err.text);
         free(bad);
     }
     free(text);

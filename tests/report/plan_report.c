@@ -135,6 +135,11 @@ Test(plan_report, leaves_out_what_is_not_known)
     expect_no(plan, "solver");
     plan->solver_stop = "solver missing: no HiGHS";
     expect_line(plan, "\nsolver    solver missing: no HiGHS\n");
+    plan->solver_stop = "gap closed";
+    plan->solver_name = "HiGHS 1.2.3";
+    expect_line(plan, "\nsolver    gap closed, by HiGHS 1.2.3\n");
+    plan->solver_stop = "";
+    expect_line(plan, "\nsolver    HiGHS 1.2.3\n");
     weft_plan_destroy(plan);
 }
 
@@ -279,8 +284,8 @@ Test(plan_report, json_leaves_out_what_is_not_known)
     struct weft_json *document = json_of(plan);
     const struct weft_json_value *root = weft_json_root(document);
     cr_assert_null(weft_json_member(root, "memory_limit_bytes"));
-    static const char *const of_bound[] = {"bound_ns", "bound_by", "least_bound_ns", "gap",
-                                           "solver_stop"};
+    static const char *const of_bound[] = {"bound_ns", "bound_by",    "least_bound_ns",
+                                           "gap",      "solver_stop", "solver"};
     for (size_t i = 0; i < sizeof of_bound / sizeof of_bound[0]; i++)
         cr_assert_null(weft_json_member(root, of_bound[i]), "%s", of_bound[i]);
     expect_string(root, "peak_slot", "B:a");

@@ -227,6 +227,47 @@ Test(lp_text, only_an_optimal_result_has_numbers)
     weft_pool_finish(&pool);
 }
 
+/* Plans have the name, and a terminal shows it. */
+Test(lp_text, a_solver_may_have_a_printable_name)
+{
+    static const struct {
+        const char *line, *name, *refused;
+    } cases[] = {
+        {"", NULL, NULL},
+        {"by HiGHS 1.2.3\n", "HiGHS 1.2.3", NULL},
+        {"by \n", NULL, "1 to 63 printable"},
+        {"by a\033[31m\n", NULL, "1 to 63 printable"},
+        {"by 0123456789012345678901234567890123456789012345678901234567890123\n", NULL,
+         "1 to 63 printable"},
+        {"of HiGHS\n", NULL, "work or by"},
+        {"by a\nby b\n", NULL, "expected work"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_lp_result read = {.by = "untouched"};
+        struct weft_pool pool = {0};
+        struct weft_error err = {0};
+        struct weft_text text = {0}, back = {0};
+        weft_text_addf(&text,
+                       "weft-lp-result 1\nstatus unknown\nstop s\n%swork 0\nbound -inf\nend\n",
+                       cases[i].line);
+        const enum weft_status status =
+            weft_lp_result_parse(text.data, text.length, &example.lp, &pool, &read, &err);
+        cr_assert_eq(status, cases[i].refused ? WEFT_E_DATA : WEFT_OK, "case %zu: %s", i, err.text);
+        if (cases[i].refused) {
+            cr_assert_not_null(strstr(err.text, cases[i].refused), "case %zu: %s", i, err.text);
+            cr_assert_str_eq(read.by, "untouched");
+        } else {
+            weft_lp_result_write(&example.lp, &read, &back);
+            cr_assert_str_eq(back.data, text.data);
+            cr_assert_eq(read.by == NULL, cases[i].name == NULL);
+            if (read.by) cr_assert_str_eq(read.by, cases[i].name);
+        }
+        weft_text_finish(&back);
+        weft_text_finish(&text);
+        weft_pool_finish(&pool);
+    }
+}
+
 /* A solution becomes counts of blocks, so it must be within its bounds. */
 Test(lp_text, values_beyond_their_bounds_are_refused)
 {

@@ -39,6 +39,8 @@ weft_draft_fn weft_rule_fsdp2_mix, weft_rule_deepspeed, weft_rule_zero_infinity,
 
 /* Settings, the published one first. ByteScheduler's values[0]: credit in elements. */
 extern const struct weft_setting weft_bytescheduler_settings[];
+/* values[0]: equal units and layers have one choice (1), or a choice each (0). */
+extern const struct weft_setting weft_greedy_settings[];
 /* values[0]: policies of two-stage (0) or ilp (1). */
 extern const struct weft_setting weft_seed_settings[];
 /* values[0]: time of a gather next to compute, in percent of its time alone. */

@@ -19,7 +19,7 @@ static const struct weft_planner planners[] = {
     {"ilp", "the fastest plan that fits, with a proven bound", .searches = true, .all_homes = true,
      .decide = weft_planner_ilp},
     {"greedy", "from the leanest policies upwards, by gain; no solver", .searches = true,
-     .all_homes = true, .decide = weft_planner_greedy},
+     .all_homes = true, .settings = weft_greedy_settings, .decide = weft_planner_greedy},
     {"all-fsdp", "every unit fsdp, gathered one use ahead, reduced at once",
      .fixed = &weft_fixed_rules[WEFT_POLICY_FSDP]},
     {"all-sdp", "every unit sdp, gathered once updated, reduced at once",

@@ -43,21 +43,19 @@ static bool are_alike(const struct weft_digest *table, const int32_t *first_item
 {
     const struct weft_problem_decision *a = &table->problem->decisions[u],
                                        *b = &table->problem->decisions[v];
+    if (a->n_strategies != b->n_strategies) return false;
     size_t at_u = weft_digest_at(table, u, 0), at_v = weft_digest_at(table, v, 0);
-    if (a->n_strategies != b->n_strategies ||
-        memcmp(&keeper[at_u], &keeper[at_v], (size_t)a->n_strategies) != 0)
-        return false;
+    if (keeper && memcmp(&keeper[at_u], &keeper[at_v], (size_t)a->n_strategies) != 0) return false;
     for (int32_t p = 0; p < a->n_strategies; p++)
         if (!same_strategy(&a->strategies[p], &b->strategies[p])) return false;
     return same_items(table, first_item, u, v);
 }
 
-/* Sets the class of each decision: the first decision that is alike. */
-static bool classify_decisions(const struct weft_digest *table, const uint8_t *keeper,
-                               int32_t *class_of)
+enum weft_status weft_classes_make(const struct weft_digest *table, const uint8_t *keeper,
+                                   int32_t *class_of, struct weft_error *err)
 {
     int32_t *first_item = calloc((size_t)table->n_decisions + 1, sizeof *first_item);
-    if (!first_item) return false;
+    if (!first_item) return weft_fail_memory(err, "classes of decisions");
     for (int32_t i = 0; i < table->n_items; i++)
         first_item[table->problem->items[i].item.decision + 1]++;
     for (int32_t u = 0; u < table->n_decisions; u++)
@@ -68,7 +66,7 @@ static bool classify_decisions(const struct weft_digest *table, const uint8_t *k
             if (class_of[v] == v && are_alike(table, first_item, keeper, u, v)) class_of[u] = v;
     }
     free(first_item);
-    return true;
+    return WEFT_OK;
 }
 
 uint64_t weft_kept_by(const uint8_t *keeper, uint64_t strategies, int32_t strategy)
@@ -105,7 +103,7 @@ enum weft_status weft_groups_make(const struct weft_digest *table, const uint8_t
     int32_t *class_of = calloc(n_decisions + 1, sizeof *class_of);
     struct weft_group *groups =
         weft_pool_array(pool, (size_t)table->problem->n_strategies, sizeof *groups);
-    bool ok = class_of && groups && classify_decisions(table, keeper, class_of);
+    bool ok = class_of && groups && weft_classes_make(table, keeper, class_of, NULL) == WEFT_OK;
     *n_out = 0;
     for (int32_t u = 0; ok && u < table->n_decisions; u++)
         if (class_of[u] == u) ok = add_class(table, keeper, class_of, u, pool, groups, n_out);

@@ -13,6 +13,12 @@
  * (`keeper` of the decision, see below). */
 uint64_t weft_kept_by(const uint8_t *keeper, uint64_t strategies, int32_t strategy);
 
+/* Sets class_of [n_decisions] to the first decision that is alike, as below. NULL for `keeper`:
+ * only strategies and blocks are compared. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_classes_make(const struct weft_digest *table,
+                                                 const uint8_t *keeper, int32_t *class_of,
+                                                 struct weft_error *err);
+
 /* Makes a group for each class of two or more alike decisions and each strategy that is its own
  * keeper. The group includes all strategies with that keeper (`keeper` [n_strategies]: the strategy
  * that is nowhere worse; scheduler/relax/ilp.h). A group of all strategies is left out. Alike

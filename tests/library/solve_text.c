@@ -61,7 +61,13 @@ static enum weft_status ask_solver(struct caller *caller, struct weft_lp_result 
 Test(solve_text, an_answer_is_the_result)
 {
     double x[] = {1, 0}, duals[] = {2};
-    const struct weft_lp_result known = {WEFT_LP_OPTIMAL, "optimal", 2, x, duals, 2, 5, false};
+    const struct weft_lp_result known = {.status = WEFT_LP_OPTIMAL,
+                                         .stop = "optimal",
+                                         .value = 2,
+                                         .x = x,
+                                         .duals = duals,
+                                         .bound = 2,
+                                         .iterations = 5};
     struct weft_lp_result result = {0};
     struct weft_pool pool = {0};
     struct weft_text text;

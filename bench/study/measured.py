@@ -8,17 +8,20 @@ namespaces over a link of RATE, with a profile of the same launcher. That needs 
 otherwise it says so and exits with 77.
 
 Each study is a folder of --out, and a stopped one goes on. Prints each report, and the largest spread of repeats next to the
-goal of 2 %. Other programs make spreads larger, so use an idle machine.
+goal of 2 %. Other programs make spreads larger, so use an idle machine. --record writes all studies of --out to
+bench/results/study/measured.csv with its schema. document.py makes a section of docs/study.md from them.
 """
 import argparse
 import csv
 import os
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from study import RESULTS, ROOT, markdown, percent, write_table
+
 sys.path.insert(0, str(ROOT / "tests/cli"))
 
 from namespaces import Namespaces, Unavailable, environment_of  # pylint: disable=wrong-import-position
@@ -26,6 +29,14 @@ from namespaces import Namespaces, Unavailable, environment_of  # pylint: disabl
 MODELS = ["gpt-tiny", "llama-tiny", "mlp-tiny"]
 PLANNERS = "ilp,greedy,two-stage,fsdp2,zero1"
 RATE = "1gbit"
+GOAL = 0.02
+FIELDS = {"model": "name of the config", "ranks": "local: 2 processes over an emulated link; hosts: over MPI on two namespaces",
+          "planner": "planner or rule", "memory_limit_bytes": "memory limit of a rank",
+          "policy_limit_bytes": "part within which policies were chosen; empty: no division", "step_ns": "simulated step",
+          "measured_step_ns": "median of repeated runs", "measured_spread_ns": "longest step of all runs less the shortest",
+          "measured_exposed_ns": "compute waits for communication in that run",
+          "layers_drift_percent": "growth of the layers' time over all runs of the model",
+          "collectives_drift_percent": "growth of the collectives' time over all runs of the model"}
 
 
 def flags_of(options):
@@ -58,6 +69,85 @@ def study(options, model, name, launcher=(), library=None, more=()):
               f"{100 * spreads[-1]:.2f} % at most (asked: 2 %); {time.monotonic() - begun:.0f} s\n", flush=True)
 
 
+def rows_of(folder):
+    """Rows of FIELDS of a measured study."""
+    text = (folder / "study.txt").read_text()
+    drift = re.search(r"layers\s+took\s+([+-][\d.]+)\s+%,\s+collectives\s+([+-][\d.]+)\s+%", text)
+    more = {"ranks": "hosts" if folder.name.endswith("-hosts") else "local",
+            "layers_drift_percent": drift[1] if drift else "", "collectives_drift_percent": drift[2] if drift else ""}
+    with open(folder / "study.csv", encoding="utf-8", newline="") as file:
+        return [{key: {**point, **more}[key] for key in FIELDS} for point in csv.DictReader(file) if point["measured_step_ns"]]
+
+
+def spread_of(row):
+    return int(row["measured_spread_ns"]) / int(row["measured_step_ns"])
+
+
+def divisions_of(rows):
+    """Returns rows of hypothesis 3: for each limit with three divisions or more, the ends and the best between."""
+    found, lines = [], {}
+    for row in rows:
+        if row["planner"] == "two-stage" and row["policy_limit_bytes"]:
+            lines.setdefault(int(row["memory_limit_bytes"]), {})[int(row["policy_limit_bytes"])] = row
+    for limit, line in sorted(lines.items()):
+        if len(line) < 3:
+            continue
+        first, *inner, last = (line[at] for at in sorted(line))
+        best = min(inner, key=lambda row: int(row["measured_step_ns"]))
+        # Each end is longer than the best between (1), is not (-1), or the spread hides the answer (0).
+        ends = []
+        for end in (first, last):
+            gain = int(end["measured_step_ns"]) / int(best["measured_step_ns"]) - 1
+            spread = max(spread_of(end), spread_of(best))
+            ends.append((1 if gain > spread else -1 if gain == 0 or gain < -spread else 0, spread))
+        verdict = {1: "holds", 0: "hidden by the spread", -1: "refuted"}[min(end for end, _ in ends)]
+        found.append([f"{limit / 2 ** 20:.1f} MiB", *(f"{int(row['measured_step_ns']) / 1e6:.2f} ms" for row in (first, best, last)),
+                      percent(max(spread for _, spread in ends)), verdict])
+    return found
+
+
+def section():
+    """The section about measured steps of docs/study.md, from measured.csv; "" without that file."""
+    if not (RESULTS / "measured.csv").exists():
+        return ""
+    with open(RESULTS / "measured.csv", encoding="utf-8", newline="") as file:
+        every = list(csv.DictReader(file))
+    studies, spreads, lines = {}, [], []
+    for row in every:
+        studies.setdefault((row["model"], row["ranks"]), []).append(row)
+    for (model, ranks), rows in studies.items():
+        own = sorted(map(spread_of, rows))
+        off = sorted(abs(int(row["measured_step_ns"]) / int(row["step_ns"]) - 1) for row in rows)
+        drifts = [rows[0][key] for key in ("layers_drift_percent", "collectives_drift_percent")]
+        spreads.append([model, ranks, len(rows), sum(one <= GOAL for one in own), percent(own[len(own) // 2]), percent(own[-1]),
+                        *(f"{drift} %" if drift else "-" for drift in drifts),
+                        percent(off[len(off) // 2])])
+        lines += [[model, ranks, *line] for line in divisions_of(rows)]
+    good, verdicts = sum(line[3] for line in spreads), [line[-1] for line in lines]
+    text = "\n## Measured steps\n\n`bench/study/measured.py` trains small models on this kind of machine, with three runs of each plan in "
+    text += "turns:\n\n    python3 bench/study/measured.py --build build --record\n\n"
+    text += f"The spread of repeats is within the goal of 2 % at {good} of {len(every)} points.\n"
+    text += "Drift is the growth of the machine's own times from before the runs until after them. So large drifts mean that\n"
+    text += "the machine changed, and not the plans.\n\n"
+    text += markdown([["model", "ranks", "points", "spread within 2 %", "spread, median", "most", "drift of layers", "of collectives",
+                       "prediction off, median"], *spreads])
+    text += f"\nHypothesis 3 holds beyond the spread on {verdicts.count('holds')} of {len(verdicts)} measured lines, is refuted on "
+    text += f"{verdicts.count('refuted')},\nand the spread hides the answer on {verdicts.count('hidden by the spread')}. "
+    text += "A line has one limit. It is refuted if the best\ndivision between is the same plan as an end, or an end is faster by more than the spread of both.\n\n"
+    text += markdown([["model", "ranks", "limit", "least for policies", "best between", "all for policies", "spread", "hypothesis 3"],
+                      *lines])
+    return text + """
+Not measured are models of the simulated sections, links of other speeds, more than two ranks, and GPUs. The ranks are processes of
+one virtual machine with two cores. So another machine's figures differ.
+"""
+
+
+def record(options):
+    if options.record:
+        folders = [path.parent for path in sorted(options.out.glob("*/study.csv"))]
+        write_table("measured", FIELDS, [row for folder in folders for row in rows_of(folder)])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
@@ -66,6 +156,7 @@ def main():
     parser.add_argument("--steps", type=int, default=25)
     parser.add_argument("--hosts", action="store_true", help="over MPI on two network namespaces")
     parser.add_argument("--out", type=Path, default=ROOT / "build/study-measured")
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     options.build, options.out = options.build.resolve(), options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -73,6 +164,7 @@ def main():
     if not options.hosts:
         for model in models:
             study(options, model, model)
+        record(options)
         return 0
     weft = options.build / "cli/weft"
     try:
@@ -84,6 +176,7 @@ def main():
     except Unavailable as why:
         print(f"not measured: {why}")
         return 77
+    record(options)
     return 0
 
 

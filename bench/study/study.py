@@ -16,12 +16,14 @@ import hashlib
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench/results/study"
 sys.path.insert(0, str(ROOT / "bench"))
 
 from results import record  # pylint: disable=wrong-import-position
@@ -82,7 +84,7 @@ class Study:
         return json.loads(kept.read_text())
 
     def plan(self, model, speed, limit, planner, solver=True, settings=()):
-        """Returns the plan's report; {} without a plan."""
+        """Returns the plan's report with its user time, "user_s"; {} without a plan."""
         name = "-".join([model, f"{speed:g}", str(limit), planner.replace(":", "+"), "" if solver else "alone"])
         if settings:
             name += hashlib.sha256(" ".join(settings).encode()).hexdigest()[:16]
@@ -90,16 +92,35 @@ class Study:
         if not kept.exists():
             flags = [f"--memory-limit={limit}B"] if limit else []
             flags += [part for setting in settings for part in ("--set", setting)]
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             answer = self.run("plan", self.config(model, speed), "--planner", planner, "--work-limit", self.work, "--json",
                               "-q", *flags, solver=solver)
+            spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
             if answer.returncode not in (0, 65, 78):
                 raise SystemExit(f"{name}: exit {answer.returncode}: {answer.stderr[-300:]}")
-            kept.write_text(answer.stdout if answer.returncode == 0 else "{}")
+            report = {**json.loads(answer.stdout), "user_s": spent} if answer.returncode == 0 else {}
+            kept.write_text(json.dumps(report))
         return json.loads(kept.read_text())
 
 
 def percent(value):
     return f"{100 * value:.2f} %"
+
+
+def markdown(rows):
+    lines = [rows[0], ["---"] * len(rows[0])] + rows[1:]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines) + "\n"
+
+
+def write_table(name, fields, rows):
+    """Writes RESULTS/name.csv, and its columns as a Table Schema in name.schema.json. `fields`: {column: text}."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    with open(RESULTS / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(fields), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    columns = [json.dumps({"name": key, "description": text}) for key, text in fields.items()]
+    (RESULTS / f"{name}.schema.json").write_text('{\n  "fields": [\n    ' + ",\n    ".join(columns) + "\n  ]\n}\n")
 
 
 def overlap(report):

@@ -104,6 +104,34 @@ def each_installed_file_has_one_package_of_Debian(weft):
 
 
 @case
+def packages_of_Debian_need_a_maintainer(weft):
+    """The tree names none. `set-maintainer` writes one, and the build asks it."""
+    shutil.copytree(SOURCE / "debian", weft.path("debian"))
+    setter = weft.path("debian/set-maintainer")
+
+    def set_maintainer(*words, **names):
+        env = {key: value for key, value in os.environ.items() if key not in ("DEBFULLNAME", "DEBEMAIL")}
+        done = subprocess.run(["sh", setter, *words], capture_output=True, text=True, check=False, env={**env, **names})
+        return done.returncode, done.stderr
+
+    def names():
+        control, changelog = (Path(weft.path(f"debian/{name}")).read_text() for name in ("control", "changelog"))
+        return re.findall(r"^Maintainer: (.*)$", control, re.M) + re.findall(r"^ -- (.*>)  \w{3}, .*\d{4}$", changelog, re.M)
+
+    before = names()
+    assert "set-maintainer --check" in Path(weft.path("debian/rules")).read_text() and len(before) == 2
+    code, told = set_maintainer("--check")
+    assert code == 1 and "have no maintainer yet: sh debian/set-maintainer 'NAME <ADDRESS>'" in told, told
+    for bad in ("", "Ada", "Ada <ada>", "<ada@engine.invalid>", "Ada <ada@engine.invalid>\nEvil: x", "A <a@b> B <c@d>"):
+        assert set_maintainer(bad)[0] == 64 and names() == before, bad
+    assert set_maintainer()[0] == 64
+    assert set_maintainer("Ada & \u0141 <ada@engine.invalid>") == (0, "") == set_maintainer("--check")
+    assert names() == ["Ada & \u0141 <ada@engine.invalid>"] * 2
+    assert set_maintainer(DEBFULLNAME="Bob", DEBEMAIL="bob@engine.invalid") == (0, "")
+    assert names() == ["Bob <bob@engine.invalid>"] * 2
+
+
+@case
 def pages_that_messages_name_are_installed(weft):
     """Messages, help and installed pages name docs/NAME.md, examples/ and configs/."""
     _, root = installed()

@@ -85,7 +85,7 @@ static double attend_flops(const struct weft_walk *walk, const struct weft_walk_
 }
 
 /* A CPU computes probabilities again in stripes: of those and of their gradients. A cap's slope
- * needs the capped scores too. */
+ * needs the scores before it. */
 static void add_stripes(struct weft_walk *walk, const struct weft_walk_step *step,
                         int64_t row_bytes, struct weft_step_scratch *out)
 {

@@ -91,7 +91,7 @@ WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_heads_from(
 struct weft_nn_attention_gradients {
     void *query, *key, *value; /* written */
     void *scores;              /* scratch, [seq_len, seq_len], or as much as the stripe */
-    void *capped;              /* with a cap: another stripe */
+    void *uncapped;            /* with a cap: another stripe */
     float *sums; /* scratch of weft_nn_cpu_attend_sums elements, or NULL if there are none */
 };
 /* Elements that sum the gradients of a head of keys and values over its queries, in 16 bits: of one

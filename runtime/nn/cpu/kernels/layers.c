@@ -517,7 +517,7 @@ static void cap_backward(int64_t rows, int64_t width, int64_t stride, float cap,
     element *restrict d = in_place;
     for (int64_t row = 0; row < rows; row++, x += stride, d += stride) {
         for (int64_t i = 0; i < width; i++) {
-            const float part = load(x[i]) / cap;
+            const float part = tanh_of(load(x[i]) / cap);
             d[i] = store(load(d[i]) * (1.0f - part * part));
         }
     }

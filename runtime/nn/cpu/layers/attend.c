@@ -83,7 +83,7 @@ enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_walked *at,
         .value = at->d_in[VALUE].data,
         .scores =
             saves_probabilities(at) ? at->scores : weft_nn_to(attention.dtype, at->scores, stripe),
-        .capped = attention.cap > 0 ? weft_nn_to(attention.dtype, at->scores, 2 * stripe) : NULL,
+        .uncapped = attention.cap > 0 ? weft_nn_to(attention.dtype, at->scores, 2 * stripe) : NULL,
         .sums = at->sums};
     return weft_nn_cpu_attend_heads_backward(at->cpu, &attention, at->out[0].data, at->d_out.data,
                                              &to, err);

@@ -159,24 +159,24 @@ static void soften_rows(const struct weft_nn_cpu *cpu, const struct head *head,
     kernels->causal_softmax(rows, head->both_ways ? width : first, width, head->seq_len, x);
 }
 
-/* Bounds the scores of a stripe, and keeps them in `capped` too, unless it is NULL. */
+/* Bounds the scores of a stripe, and keeps those before in `uncapped`, unless it is NULL. */
 static void cap_stripe(const struct weft_nn_cpu *cpu, const struct head *head,
-                       const struct weft_product *product, void *capped)
+                       const struct weft_product *product, void *uncapped)
 {
     for (int64_t i = 0; head->cap > 0 && i < product->m; i++) {
         void *x = weft_nn_to(head->dtype, product->c, i * head->seq_len);
         const int64_t width = head->both_ways ? product->n : weft_product_row_end(product, i);
-        cpu->kernels->layers[head->dtype]->cap(1, width, width, head->cap, x);
-        if (capped != NULL)
-            memcpy(weft_nn_to(head->dtype, capped, i * head->seq_len), x,
+        if (uncapped != NULL)
+            memcpy(weft_nn_to(head->dtype, uncapped, i * head->seq_len), x,
                    (size_t)(width * weft_dtype_bytes(head->dtype)));
+        cpu->kernels->layers[head->dtype]->cap(1, width, width, head->cap, x);
     }
 }
 
 /* Probabilities of a stripe, in its columns of p [rows, seq_len]. */
 static enum weft_status probabilities_of(const struct weft_nn_cpu *cpu, const struct head *head,
                                          const struct weft_nn_attention *attention,
-                                         const struct stripe *stripe, void *p, void *capped,
+                                         const struct stripe *stripe, void *p, void *uncapped,
                                          struct weft_error *err)
 {
     const struct matrix key =
@@ -184,7 +184,7 @@ static enum weft_status probabilities_of(const struct weft_nn_cpu *cpu, const st
     const struct weft_product product = scores_of(
         head, stripe, head->scale, query_from(head, attention->query, stripe->row), key, p);
     WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
-    cap_stripe(cpu, head, &product, capped);
+    cap_stripe(cpu, head, &product, uncapped);
     for (int64_t i = 0; i < product.m; i += WEFT_TRIANGLE_ROWS)
         soften_rows(cpu, head, stripe, i,
                     head->both_ways ? product.n : weft_product_row_end(&product, i), p);
@@ -407,7 +407,7 @@ enum weft_status weft_nn_cpu_attend_heads_from(const struct weft_nn_cpu *cpu,
 static enum weft_status stripe_backward(const struct weft_nn_cpu *cpu, const struct head *head,
                                         const struct weft_nn_attention *attention,
                                         const struct stripe *stripe, const void *p,
-                                        const void *capped, const void *d_output, void *d,
+                                        const void *uncapped, const void *d_output, void *d,
                                         void *d_query, struct weft_error *err)
 {
     const struct weft_layer_kernels *kernels = cpu->kernels->layers[head->dtype];
@@ -426,8 +426,8 @@ static enum weft_status stripe_backward(const struct weft_nn_cpu *cpu, const str
         const int64_t width = head->both_ways ? product.n : weft_product_row_end(&product, i);
         void *to = weft_nn_to(head->dtype, d, at);
         kernels->softmax_backward(rows, width, s, element_at(head, p, at), to);
-        if (capped != NULL)
-            kernels->cap_backward(rows, width, s, head->cap, element_at(head, capped, i * s), to);
+        if (uncapped != NULL)
+            kernels->cap_backward(rows, width, s, head->cap, element_at(head, uncapped, i * s), to);
     }
     return weigh_rows(
         cpu, head, stripe, head->scale, d, key,
@@ -539,10 +539,10 @@ static enum weft_status add_head(const struct weft_nn_cpu *cpu,
         stripe = stripe_at(head, row);
         const struct matrix d_rows =
             rows_from(head, d_output, head->output, head->output_stride, row);
-        void *p = attention->stripe, *capped = head->cap > 0 ? to->capped : NULL;
-        WEFT_TRY(probabilities_of(cpu, head, attention, &stripe, p, capped, err));
+        void *p = attention->stripe, *uncapped = head->cap > 0 ? to->uncapped : NULL;
+        WEFT_TRY(probabilities_of(cpu, head, attention, &stripe, p, uncapped, err));
         WEFT_TRY(add_columns(cpu, head, true, 1, &stripe, p, d_rows, values, err));
-        WEFT_TRY(stripe_backward(cpu, head, attention, &stripe, p, capped, d_output, to->scores,
+        WEFT_TRY(stripe_backward(cpu, head, attention, &stripe, p, uncapped, d_output, to->scores,
                                  to->query, err));
         WEFT_TRY(add_columns(cpu, head, true, head->scale, &stripe, to->scores,
                              query_from(head, attention->query, row), keys, err));

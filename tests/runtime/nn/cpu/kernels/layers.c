@@ -392,7 +392,7 @@ static size_t check_caps(const struct weft_layer_kernels *kernels, enum weft_dty
     void *y = malloc((size_t)(N * bytes));
     memcpy(y, x, (size_t)(N * bytes));
     kernels->cap(ROWS, WIDTH, STRIDE, cap, y);
-    kernels->cap_backward(ROWS, WIDTH, STRIDE, cap, y, d);
+    kernels->cap_backward(ROWS, WIDTH, STRIDE, cap, x, d);
     const double loss = kernels->capped_cross_entropy(ROWS, WIDTH, STRIDE, cap, targets, x);
     double wanted = 0;
     for (int row = 0; row < ROWS; row++) {

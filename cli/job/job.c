@@ -312,8 +312,11 @@ static enum weft_status profile_split(const struct weft_config *config, int64_t 
     WEFT_TRY(run_profile(&job, &profile, err));
     weft_load_spend(&before, &spent);
     if (spent.known) profile->origin.cores = weft_cores();
+    /* Ranks of an MPI launcher are no children of this process: they would count as others. */
     profile->origin.busy_millicores =
-        (int64_t)(1000 * (weft_load_of_others(&spent) + weft_load_stolen(&spent)));
+        weft_hosts_are_ours()
+            ? -1
+            : (int64_t)(1000 * (weft_load_of_others(&spent) + weft_load_stolen(&spent)));
     /* Writes and reads the profile again, so its hash covers the load. */
     enum weft_status status = weft_profile_of_split(profile, micro_batch, out, err);
     weft_profile_destroy(profile);

@@ -81,7 +81,7 @@ static enum weft_status print_report(const struct weft_study *study, struct weft
     if (cli->json) return weft_cli_emit_answer(cli, answer, err);
     weft_cli_report_init(cli, cli->output, &out);
     weft_answer_text(answer, &out);
-    weft_load_add(&study->load, &out);
+    if (!weft_hosts_are_ours()) weft_load_add(&study->load, &out);
     weft_text_add(&out, "\n");
     weft_sweep_chart(&study->sweep, out.columns, shows_unicode(cli), &out);
     const enum weft_status status = weft_cli_emit(cli, &out, err);

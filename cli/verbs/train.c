@@ -325,7 +325,8 @@ static enum weft_status train_session(const struct weft_cli *cli, struct weft_se
         left && cli->report != NULL && write_page(directory, cli->trace, live.path, &status, &why);
     if (left && !cli->json) {
         put_summary(session, &result, &out);
-        if (!job.virtual_clock) weft_load_add(&load, &out);
+        /* Other ranks of an MPI launcher would count as other programs; the page has their load. */
+        if (!job.virtual_clock && !weft_hosts_are_ours()) weft_load_add(&load, &out);
         weft_text_addf(&out, "run       %s\n", directory);
         if (has_page) weft_text_addf(&out, "report    %s\n", live.path);
         status = emit_end(cli, &out, status, &why);

@@ -269,8 +269,9 @@ SLOW = "20mbit"
 def train_slowly(weft, config, n, slow, *flags):
     """Returns the warnings about links of a run of 96 steps: six windows of 16, which last longer than a second each."""
     with Namespaces(n, rate="400mbit", directory=weft.directory, slow=slow) as hosts:
-        code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 1), "openmpi", "train", config, "--quiet",
+        code, out, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 1), "openmpi", "train", config, "--quiet",
                                        "--run", weft.fresh("hosts"), "-n", str(n), "--set", "train.steps=96", *flags)
+    assert "other programs" not in out, "the other ranks are none"
     assert code == 0 and all(line.startswith("weft: warning: ") for line in told), (code, err)
     return [line for line in told if "ports, cables" in line]  # a busy machine has slow ranks too
 

@@ -20,9 +20,55 @@ struct walk {
         bool in_second;
     } * path; /* [n_nodes] */
     int32_t depth;
+    struct weft_orders *orders; /* NULL before the first search */
+    int64_t steps_left;         /* of all searches */
+    bool ahead;                 /* no order of the problem has the time of a plan */
     int64_t least_ns;
     int32_t least_leaf;
 };
+
+/* Checks that a leaf may have a search, and makes the scratch of the first one. */
+static enum weft_status begin_search(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *leaf = &walk->certificate->nodes[at];
+    if (walk->ahead)
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: leaf %d searches orders, but the host runs ahead of them",
+                         at);
+    if (!weft_orders_can(walk->problem))
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: leaf %d searches orders of too many slots and blocks", at);
+    if (leaf->steps > walk->steps_left)
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: its searches take more than %d steps in all, up to leaf %d",
+                         WEFT_ORDERS_MOST_STEPS, at);
+    walk->steps_left -= leaf->steps;
+    if (walk->orders != NULL) return WEFT_OK;
+    return weft_orders_create(walk->problem, &walk->orders, err);
+}
+
+/* Repeats a leaf's search. Prices apply to the box. */
+static enum weft_status search_leaf(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *leaf = &walk->certificate->nodes[at];
+    int64_t steps = leaf->steps;
+    WEFT_TRY(begin_search(walk, at, err));
+    switch (
+        weft_orders_try_box(walk->orders, walk->box, &walk->priced, leaf->searched_ns, &steps)) {
+    case WEFT_ORDERS_NONE:
+        return WEFT_OK;
+    case WEFT_ORDERS_FOUND:
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: leaf %d claims that no order takes less than %" PRId64
+                         " ns; one takes %" PRId64 " ns",
+                         at, leaf->searched_ns, weft_orders_found(walk->orders)->step_ns);
+    case WEFT_ORDERS_SPENT:
+        break;
+    }
+    return weft_fail(err, WEFT_E_DATA,
+                     "certificate: the search of leaf %d takes more than %" PRId64 " steps", at,
+                     leaf->steps);
+}
 
 static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_error *err)
 {
@@ -32,6 +78,10 @@ static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_er
     weft_box_make(walk->box, walk->allowed);
     WEFT_TRY(weft_prices_apply(walk->box, &walk->certificate->prices[prices], &walk->priced, err));
     int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->box->allowed);
+    if (ns < walk->certificate->nodes[at].searched_ns) {
+        WEFT_TRY(search_leaf(walk, at, err));
+        ns = walk->certificate->nodes[at].searched_ns;
+    }
     if (walk->least_leaf < 0 || ns < walk->least_ns) {
         walk->least_ns = ns;
         walk->least_leaf = at;
@@ -193,16 +243,22 @@ static enum weft_status start_walk(struct walk *walk, struct weft_pool *pool,
                                err);
 }
 
-/* Walks the tree over the problem, which may be another form of the one that was hashed. */
+/* Walks the tree over the problem, which may be another form of the one that was hashed. `ahead`:
+ * no search of orders is sound there. */
 static enum weft_status check_tree(const struct weft_certificate *certificate,
-                                   const struct weft_problem *problem, int64_t bound_ns,
+                                   const struct weft_problem *problem, bool ahead, int64_t bound_ns,
                                    int64_t *proven_ns, struct weft_error *err)
 {
-    struct walk walk = {.certificate = certificate, .problem = problem, .least_leaf = -1};
+    struct walk walk = {.certificate = certificate,
+                        .problem = problem,
+                        .ahead = ahead,
+                        .steps_left = WEFT_ORDERS_MOST_STEPS,
+                        .least_leaf = -1};
     struct weft_pool pool = {0};
     enum weft_status status = start_walk(&walk, &pool, err);
     if (status == WEFT_OK) status = visit_all(&walk, err);
     weft_box_destroy(walk.box);
+    weft_orders_destroy(walk.orders);
     weft_pool_finish(&pool);
     if (status != WEFT_OK) return status;
     if (proven_ns != NULL) *proven_ns = walk.least_ns;
@@ -242,9 +298,9 @@ enum weft_status weft_certificate_check(const struct weft_certificate *certifica
     if (none && proven_ns != NULL) *proven_ns = 0;
     if (none) return WEFT_OK;
     if (!weft_problem_is_early(problem))
-        return check_tree(certificate, problem, bound_ns, proven_ns, err);
+        return check_tree(certificate, problem, false, bound_ns, proven_ns, err);
     WEFT_TRY(weft_problem_early(problem, &early, err));
-    enum weft_status status = check_tree(certificate, early, bound_ns, proven_ns, err);
+    enum weft_status status = check_tree(certificate, early, true, bound_ns, proven_ns, err);
     weft_problem_destroy(early);
     return status;
 }
@@ -260,7 +316,8 @@ enum weft_status weft_certificate_check_in_pages(const struct weft_certificate *
     if (none && proven_ns != NULL) *proven_ns = 0;
     if (none) return WEFT_OK;
     WEFT_TRY(weft_problem_in_pages(problem, page_bytes, WEFT_PAGES_LEAST, &paged, err));
-    enum weft_status status = check_tree(certificate, paged, bound_ns, proven_ns, err);
+    enum weft_status status =
+        check_tree(certificate, paged, weft_problem_is_early(problem), bound_ns, proven_ns, err);
     weft_problem_destroy(paged);
     return status;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A certificate proves a plan's bound without a solver. It is a tree over the decisions'
  * strategies, counts of decisions, and milestones of items. Its leaves cover all plans, and each
- * leaf has prices (proof/prices.h) that bound the plans of its box (proof/box.h). The least bound
- * of all leaves is proven, for any tree and any prices. */
+ * leaf has prices (proof/prices.h) that bound the plans of its box (proof/box.h). A leaf may also
+ * state a search of orders (proof/orders.h), which the check repeats. The least bound of all leaves
+ * is proven, for any tree and any prices. */
 #ifndef WEFT_PROOF_CERTIFICATE_H
 #define WEFT_PROOF_CERTIFICATE_H
 
@@ -13,6 +14,7 @@
 #include "base/json/json_keys.h"
 #include "base/pool.h"
 #include "base/status.h"
+#include "proof/orders.h"
 #include "proof/prices.h"
 
 enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_STRATEGIES, WEFT_NODE_MILESTONE, WEFT_NODE_COUNT };
@@ -23,6 +25,8 @@ enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_STRATEGIES, WEFT_NODE_MILESTONE,
 struct weft_certificate_node {
     enum weft_node_kind kind;
     int32_t prices;                  /* of a leaf */
+    int64_t searched_ns, steps;      /* of a leaf: a search in so many steps proves that no plan
+                                        takes less; 0: none */
     int32_t decision;                /* of strategies */
     uint64_t strategies;             /* bit p */
     struct weft_milestone milestone; /* `reached` is ignored in milestone and count */
@@ -55,7 +59,8 @@ WEFT_MUST_USE enum weft_status weft_certificate_copy(const struct weft_certifica
  * statements are of the problem's early form if it has one (problem/early.h).
  *
  * Each leaf takes time in proportion to slots times (decisions and items), and to slots times
- * decisions times whole rows. Memory is that of one box and the nodes. */
+ * decisions times whole rows. A search of orders takes time in proportion to its steps. Memory is
+ * that of one box, the nodes and one search. */
 WEFT_MUST_USE enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
                                                       const struct weft_problem *problem,
                                                       int64_t bound_ns, int64_t *proven_ns,

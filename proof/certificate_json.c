@@ -120,6 +120,10 @@ static void write_node(const struct weft_certificate_node *node, const struct we
     switch (node->kind) {
     case WEFT_NODE_LEAF:
         weft_json_put_integer(writer, "prices", node->prices);
+        if (node->searched_ns > 0) {
+            weft_json_put_integer(writer, "searched_ns", node->searched_ns);
+            weft_json_put_integer(writer, "steps", node->steps);
+        }
         break;
     case WEFT_NODE_STRATEGIES:
         weft_json_put_integer(writer, "decision", node->decision);
@@ -216,8 +220,12 @@ static const struct weft_key_table prices_table =
                    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "whole", &whole_table,
                                     "prices of whole rows"));
 
-static const struct weft_key_table leaf_table =
-    WEFT_KEY_TABLE("A leaf.", WEFT_KEY_PART(WEFT_KEY_INT32, "prices", NULL, "its prices"));
+static const struct weft_key_table leaf_table = WEFT_KEY_TABLE(
+    "A leaf.", WEFT_KEY_PART(WEFT_KEY_INT32, "prices", NULL, "its prices"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "searched_ns", WEFT_KEY_OPTIONAL, 1, WEFT_KEY_MOST, NULL,
+                        "no order of its plans takes less, by a search"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "steps", WEFT_KEY_OPTIONAL, 1, WEFT_ORDERS_MOST_STEPS, NULL,
+                        "of that search at most"));
 
 static const struct weft_key_table strategies_table = WEFT_KEY_TABLE(
     "Divides plans by the strategy of a decision.",
@@ -513,23 +521,43 @@ static enum weft_status read_count(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
+static enum weft_status read_leaf(struct reader *reader, const struct weft_json_value *value,
+                                  const char *where, const struct weft_certificate *certificate,
+                                  struct weft_certificate_node *out)
+{
+    int64_t prices, searched_ns = 0, steps = 0;
+    const bool searches = weft_json_member(value, "searched_ns") != NULL;
+    WEFT_TRY(weft_keys_read(&leaf_table, value, where, reader->pool, NULL, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)certificate->n_prices - 1,
+                                    &prices, reader->err));
+    if (searches != (weft_json_member(value, "steps") != NULL))
+        return weft_fail(reader->err, WEFT_E_DATA,
+                         "%s: it has one of searched_ns and steps, not both", where);
+    if (searches)
+        WEFT_TRY(weft_json_need_integer(value, where, "searched_ns", 1, WEFT_PROBLEM_MOST,
+                                        &searched_ns, reader->err));
+    if (searches)
+        WEFT_TRY(weft_json_need_integer(value, where, "steps", 1, WEFT_ORDERS_MOST_STEPS, &steps,
+                                        reader->err));
+    *out = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF,
+                                          .prices = (int32_t)prices,
+                                          .searched_ns = searched_ns,
+                                          .steps = steps};
+    return WEFT_OK;
+}
+
 static enum weft_status read_node(struct reader *reader, const struct weft_json_value *value,
                                   const struct weft_certificate *certificate,
                                   struct weft_certificate_node *out)
 {
     char where[PLACE_BYTES];
-    int64_t prices;
     snprintf(where, sizeof where, "%s: tree[%d]", reader->where, certificate->n_nodes);
     if (weft_json_member(value, "decision") != NULL)
         return read_strategies(reader, value, where, out);
     if (weft_json_member(value, "item") != NULL) return read_milestone(reader, value, where, out);
     if (weft_json_member(value, "group") != NULL)
         return read_count(reader, value, where, certificate, out);
-    WEFT_TRY(weft_keys_read(&leaf_table, value, where, reader->pool, NULL, reader->err));
-    WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)certificate->n_prices - 1,
-                                    &prices, reader->err));
-    *out = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = (int32_t)prices};
-    return WEFT_OK;
+    return read_leaf(reader, value, where, certificate, out);
 }
 
 static enum weft_status read_tree(struct reader *reader, const struct weft_json_value *object,

@@ -9,6 +9,7 @@
 
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
+#include "scheduler/tree/enumerate.h"
 #include "scheduler/tree/follow.h"
 #include "scheduler/tree/grow.h"
 #include "scheduler/tree/guide.h"
@@ -367,6 +368,7 @@ static enum weft_status decide_plan(struct run *run, struct weft_error *err)
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(grow_and_try(run, err));
     WEFT_TRY(weft_leaves_search(run->branch, err));
+    WEFT_TRY(weft_enumerate_leaves(run->branch, err));
     return conclude_plan(run, err);
 }
 

@@ -283,12 +283,47 @@ enum weft_status weft_proof_measure(struct weft_proof *proof, int32_t node, int6
     return bound_by(proof, proof->nodes[node].prices, bound_ns, err);
 }
 
+/* True if a leaf's search proves the bound. It does in the leaf's own box, which grows with each
+ * split above that is put aside. */
+static bool has_searched(const struct weft_proof *proof, int32_t node, int64_t bound_ns)
+{
+    if (proof->nodes[node].searched_ns < bound_ns) return false;
+    for (int32_t at = node; at >= 0; at = proof->nodes[at].parent)
+        if (proof->nodes[at].whole) return false;
+    return true;
+}
+
 enum weft_status weft_proof_reaches(struct weft_proof *proof, int32_t node, int64_t bound_ns,
                                     bool *yes, struct weft_error *err)
 {
     int64_t ns = 0;
+    *yes = has_searched(proof, node, bound_ns);
+    if (*yes) return WEFT_OK;
     WEFT_TRY(weft_proof_measure(proof, node, &ns, err));
     *yes = ns >= bound_ns && is_meant(proof, &proof->prices[proof->nodes[node].prices]);
+    return WEFT_OK;
+}
+
+enum weft_status weft_proof_search(struct weft_proof *proof, int32_t node,
+                                   struct weft_orders *orders, int64_t below_ns, int64_t *steps,
+                                   enum weft_orders_end *end, struct weft_error *err)
+{
+    struct weft_proof_node *leaf = &proof->nodes[node];
+    const int64_t before = *steps;
+    const size_t n_costs = (size_t)proof->problem->n_strategies;
+    struct weft_priced priced = {.cost = calloc(n_costs, sizeof *priced.cost)};
+    if (!priced.cost) return weft_fail_memory(err, "prices");
+    weft_proof_enter(proof, node);
+    spend_prices(proof, proof->prices[leaf->prices].n_whole);
+    enum weft_status status =
+        weft_prices_apply(proof->box, &proof->prices[leaf->prices], &priced, err);
+    if (status == WEFT_OK) *end = weft_orders_try_box(orders, proof->box, &priced, below_ns, steps);
+    free(priced.cost);
+    weft_work_spend(proof->work, 2 * (before - *steps) * weft_orders_step_units(orders));
+    if (status != WEFT_OK || *end != WEFT_ORDERS_NONE || below_ns <= leaf->bound_ns) return status;
+    leaf->priced_ns = leaf->searched_ns > 0 ? leaf->priced_ns : leaf->bound_ns;
+    leaf->searched_ns = leaf->bound_ns = below_ns;
+    leaf->steps = before - *steps + 1;
     return WEFT_OK;
 }
 
@@ -432,6 +467,21 @@ static struct weft_certificate_node split_of(const struct weft_proof_node *first
                                           .count = first->count};
 }
 
+/* A leaf of the certificate, with its search if its prices prove less. */
+static struct weft_certificate_node leaf_of(const struct weft_proof *proof, int32_t node,
+                                            int32_t prices)
+{
+    const struct weft_proof_node *leaf = &proof->nodes[node];
+    const int64_t bound_ns = weft_proof_bound_ns(proof);
+    struct weft_certificate_node out = {.kind = WEFT_NODE_LEAF, .prices = prices};
+    if (leaf->searched_ns == 0 || leaf->priced_ns >= bound_ns ||
+        !has_searched(proof, node, bound_ns))
+        return out;
+    out.searched_ns = leaf->searched_ns;
+    out.steps = leaf->steps;
+    return out;
+}
+
 /* Writes the tree in preorder. The stack has room for at least as many nodes as the proof has. */
 static void write_tree(const struct weft_proof *proof, int32_t *stack, int32_t *numbers,
                        struct weft_certificate *out)
@@ -439,11 +489,12 @@ static void write_tree(const struct weft_proof *proof, int32_t *stack, int32_t *
     int32_t depth = 0;
     if (proof->nodes[0].prices >= 0) stack[depth++] = 0;
     while (depth > 0) {
-        const struct weft_proof_node *node = &proof->nodes[stack[--depth]];
+        const int32_t at = stack[--depth];
+        const struct weft_proof_node *node = &proof->nodes[at];
         const struct weft_proof_node *children = &proof->nodes[node->children];
         if (node->children == 0) {
-            out->nodes[out->n_nodes++] = (struct weft_certificate_node){
-                .kind = WEFT_NODE_LEAF, .prices = number_prices(proof, node->prices, numbers, out)};
+            const int32_t prices = number_prices(proof, node->prices, numbers, out);
+            out->nodes[out->n_nodes++] = leaf_of(proof, at, prices);
             continue;
         }
         bool divided = !children[0].whole && !children[1].whole;

@@ -18,8 +18,10 @@ struct weft_proof_node {
     int32_t children;        /* the first; the second follows it; 0: a leaf */
     int32_t prices, n_known; /* n_known: prices seen by weft_proof_offer_known */
     int64_t bound_ns;
-    bool closed; /* a leaf that further work cannot improve */
-    bool whole;  /* stands for all plans of its parent, which is divided no more */
+    int64_t searched_ns, steps; /* of a leaf: weft_proof_search; 0: none */
+    int64_t priced_ns;          /* its bound before the search */
+    bool closed;                /* a leaf that further work cannot improve */
+    bool whole;                 /* stands for all plans of its parent, which is divided no more */
 };
 
 struct weft_proof {
@@ -83,7 +85,7 @@ WEFT_MUST_USE enum weft_status weft_proof_measure(struct weft_proof *proof, int3
                                                   int64_t *bound_ns, struct weft_error *err);
 
 /* *yes: the node's prices reach the bound in its box and in every smaller one, because all counts
- * that they need are known. */
+ * that they need are known. Or its search did in the box that it still has. */
 WEFT_MUST_USE enum weft_status weft_proof_reaches(struct weft_proof *proof, int32_t node,
                                                   int64_t bound_ns, bool *yes,
                                                   struct weft_error *err);
@@ -121,6 +123,14 @@ WEFT_MUST_USE enum weft_status weft_proof_ascended(const struct weft_digest *tab
                                                    struct weft_pool *pool,
                                                    struct weft_outcome *outcome,
                                                    struct weft_error *err);
+
+/* Searches orders of a leaf's plans for a step below `below_ns`. Takes the steps from *steps, which
+ * are at most WEFT_ORDERS_MOST_STEPS, and spends their work and that of a check. Without such an
+ * order the leaf has this bound. A tree must not grow any more after a search. */
+WEFT_MUST_USE enum weft_status weft_proof_search(struct weft_proof *proof, int32_t node,
+                                                 struct weft_orders *orders, int64_t below_ns,
+                                                 int64_t *steps, enum weft_orders_end *end,
+                                                 struct weft_error *err);
 
 /* Divides a leaf into `strategies` of the decision and its other strategies. The children start
  * with their parent's prices. False if there is no room, or if one of them would have no

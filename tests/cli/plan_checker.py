@@ -5,6 +5,9 @@ hashes, sizes and the proven bound again, and raises Wrong if the file differs.
 import json
 import struct
 
+from order_checker import refutes
+from plan_forms import in_pages, make_early, runs_ahead
+
 ONE = 1 << 40  # prices are multiples of 2^-40
 RATE = 1024
 NEVER = 1 << 31
@@ -538,8 +541,8 @@ class Bounds:
                 paid = min(paid, ns * part[slot] - -(gain * ns // rate))
         return paid
 
-    def leaf(self, facts, prices):
-        problem, n_slots = self.problem, self.problem.n_slots
+    def leaf(self, facts, node):
+        problem, n_slots, prices = self.problem, self.problem.n_slots, self.certificate["prices"][node["prices"]]
         n_lanes, mu = len(problem.lanes) - 1, prices["mu"]
         lam = [prices["lambda"][j * n_slots:(j + 1) * n_slots] for j in range(n_lanes)]
         chains = [self.chain(at) for at in prices.get("chains", [])]
@@ -579,7 +582,12 @@ class Bounds:
             for u in group["decisions"]:
                 for k in group["of"] & box.allowed[u]:
                     cost[u][k] += pi
-        return max(0, -(-(rest + sum(min(of.values()) for of in cost)) // ONE))
+        ns = max(0, -(-(rest + sum(min(of.values()) for of in cost)) // ONE))
+        if node.get("searched_ns", 0) <= ns:
+            return ns
+        refuted = refutes(self, rest, cost, node, ONE)
+        need(refuted is None, refuted)
+        return node["searched_ns"]
 
     def chain(self, said):
         """Returns the slots of a chain, the slot that it may block or None, and its time."""
@@ -651,7 +659,7 @@ class Bounds:
         need(at < len(nodes), "a leaf is missing")
         node = nodes[at]
         if "prices" in node:
-            return self.leaf(facts, self.certificate["prices"][node["prices"]]), at + 1
+            return self.leaf(facts, node), at + 1
         one, other = dict(facts), dict(facts)
         if "decision" in node:
             u = node["decision"]
@@ -679,76 +687,6 @@ class Bounds:
         least, end = self.walk(facts, 0)
         need(end == len(self.certificate["tree"]), "nodes behind the last leaf")
         return least
-
-
-def runs_ahead(said):
-    return said.get("for", "").startswith("fsdp2") and not said["for"].endswith("-blocking")
-
-
-def find_events(said, copies, syncs):
-    """Returns the slots at which gathers begin that a slot launches: its own gather, and others."""
-    own, others, event, copied = [], [], 0, 0
-    for s, slot in enumerate(said["slots"]):
-        forward, backward = slot["kind"] == "forward", slot["kind"] == "backward"
-        if slot["kind"] == "fill" or (forward and slot["index"] == 0 and slot["micro"] > 0):
-            event = copied = s
-        if backward:
-            event = max(event, copied)
-        own.append(event)
-        if forward and s in copies:
-            event, copied = max(event, copied), s
-        if backward and s in copies:
-            event = s
-        others.append(event)
-        if s in syncs:
-            event = s + 1
-    return own, others
-
-
-def make_early(said):
-    """Returns the problem in which bounds are proven where the host runs ahead."""
-    said = json.loads(json.dumps(said))
-    certain = {item["last"] + 1 for item in said["items"] if item["acquires"]
-               and len(item["strategies"]) == len(said["decisions"][item["decision"]]["strategies"])}
-    syncs = {s for s, slot in enumerate(said["slots"]) if slot.get("syncs") and slot["kind"] == "forward"}
-    own, _ = find_events(said, certain, syncs)
-    for item in said["items"]:
-        if item["acquires"]:
-            item["held_bytes"], item["first"] = 0, min(item["first"], own[item["first"]])
-        elif len(said["lanes"]) > 2 and item["first"] > 0:
-            item["held_bytes"], item["first"] = 0, item["first"] - 1
-    return said
-
-
-def in_pages(said, page):
-    """Returns the problem with the rows that plans in pages of this size have at least."""
-    said = json.loads(json.dumps(said))
-    n_slots, device = len(said["slots"]), said["tiers"][0]
-
-    def on_device(value):
-        return value.get("tier", device["name"]) == device["name"]
-
-    def outside(hold):
-        return hold["category"] in ("base", "staging")
-
-    def whole(size):
-        return -(-size // page) * page
-
-    for hold in said["common"] + [hold for decision in said["decisions"]
-                                  for of in decision["strategies"] for hold in of["holds"]]:
-        lasts = (hold["last"] - hold["first"]) % n_slots + 1
-        if on_device(hold) and not outside(hold) and lasts < n_slots and hold["bytes"] >= page:
-            hold["bytes"] = whole(hold["bytes"])
-    for item in said["items"]:
-        size, n = item["held_bytes"], item["blocks"]
-        if on_device(item) and size > 0 and n * size >= page:
-            item["held_bytes"] = min(whole(k * size) // k for k in range(1, n + 1))
-    kept = [hold["bytes"] for hold in said["common"] if on_device(hold) and outside(hold)]
-    limit = device["limit_bytes"]
-    if limit is not None and limit >= sum(kept):
-        room = limit - sum(kept) + 255 * len(kept)
-        device["limit_bytes"] = sum(kept) + room // page * page
-    return said
 
 
 def check_bound(said, certificate, bound_ns, page=None):

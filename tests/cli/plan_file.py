@@ -82,16 +82,36 @@ def the_short_reader_computes_rows_and_step_again(weft):
 
 @case
 def what_is_planned_is_right_by_the_page(weft):
-    """The plans have trees of strategies, counts and milestones, and whole rows."""
+    """The plans have trees of strategies, counts and milestones, whole rows, and searches of orders."""
     met = set()
     for number in (1, 3, 4, 7, 9, 13, 14, 17, 29):
         plan = plan_of(weft, shape(number), (1.0, 1.1, 1.3)[number % 3])
         check(plan)
         for node in plan["certificate"]["tree"]:
-            met |= {"decision", "group", "item", "prices"} & set(node)
+            met |= {"decision", "group", "item", "prices", "searched_ns"} & set(node)
         met |= {"whole" for prices in plan["certificate"]["prices"] if prices["whole"]}
-    wanted = {"decision", "group", "item", "prices", "whole"}
+    wanted = {"decision", "group", "item", "prices", "searched_ns", "whole"}
     assert met == wanted or plan["solver"]["stop"].startswith("no solver"), met
+
+
+@case
+def a_search_of_orders_proves_no_more_than_it_finds(weft):
+    """The page and the program search again, and refuse a claim above the best order and too few steps."""
+    plan = plan_of(weft, shape(4), 1.1)
+    at = next((i for i, node in enumerate(plan["certificate"]["tree"]) if "searched_ns" in node), None)
+    assert at is not None or plan["solver"]["stop"].startswith("no solver"), plan["solver"]
+    for key, number, says in () if at is None else (
+            ("searched_ns", plan["bound"]["bound_ns"] + 1, f"leaf {at} claims that no order takes less than"),
+            ("steps", 1, f"the search of leaf {at} takes more than 1 steps"),
+            ("steps", 1 << 22, f"tree[{at}]"), ("steps", 0, f"tree[{at}]"), ("searched_ns", None, "not both")):
+        edited = copy.deepcopy(plan)
+        leaf = edited["certificate"]["tree"][at]
+        leaf["steps"] = 100000
+        leaf[key] = number
+        if number is None:
+            del leaf[key]
+        weft.expect(65, "verify", weft.write("edited.json", edited), says=says)
+        assert not is_right(edited), (key, number)
 
 
 @case

@@ -75,7 +75,8 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
     out->nodes[2] = (struct weft_certificate_node){
         .kind = WEFT_NODE_MILESTONE,
         .milestone = {.item = A_GATHER, .n_blocks = 2, .slot = 1, .moment = WEFT_ENDED}};
-    out->nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
+    out->nodes[3] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_LEAF, .prices = 0, .searched_ns = 4000, .steps = 5000};
     out->nodes[4] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
                                                    .count = {.group = 0, .n_decisions = 2}};
     out->nodes[5] = out->nodes[6] = out->nodes[1];
@@ -108,6 +109,8 @@ Test(certificate_json, round_trip)
         cr_assert_eq(back.nodes[i].decision, made.nodes[i].decision);
         cr_assert_eq(back.nodes[i].strategies, made.nodes[i].strategies);
         cr_assert_eq(back.nodes[i].prices, made.nodes[i].prices);
+        cr_assert_eq(back.nodes[i].searched_ns, made.nodes[i].searched_ns);
+        cr_assert_eq(back.nodes[i].steps, made.nodes[i].steps);
     }
     for (int s = 0; s < N_SMALL_SLOTS; s++)
         cr_assert_eq(back.prices[1].mu[s], made.prices[1].mu[s]);
@@ -176,6 +179,13 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"prices\": 1}", "\"prices\": 2}", "tree[1]"},
         {"\"prices\": 1}", "\"prices\": -1}", "tree[1]"},
         {"\"blocks\": 2", "\"blocks\": 3", "tree[2]: 3 blocks by slot 1"},
+        {"\"steps\": 5000", "\"steps\": 0", "steps"},
+        {"\"steps\": 5000", "\"steps\": 2097153", "steps"},
+        {"\"steps\": 5000", "\"steps\": 0.5", "steps"},
+        {", \"steps\": 5000", "", "it has one of searched_ns and steps, not both"},
+        {"\"searched_ns\": 4000, ", "", "it has one of searched_ns and steps, not both"},
+        {"\"searched_ns\": 4000", "\"searched_ns\": 0", "searched_ns"},
+        {"\"searched_ns\": 4000", "\"searched_ns\": \"1\"", "searched_ns"},
         {"\"blocks\": 2", "\"blocks\": 0", "tree[2]"},
         {"\"blocks\": 2, \"slot\": 1", "\"blocks\": 2, \"slot\": 3", "tree[2]"},
         {"\"item\": 0, ", "\"item\": 990, ", "tree[2]"},

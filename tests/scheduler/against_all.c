@@ -78,6 +78,23 @@ static void check_planners(const struct weft_problem *problem, int64_t best_ns)
     }
 }
 
+/* No order of the strategies takes less than their best plan, and a search of orders finds one that
+ * takes as long. */
+static void check_orders(const struct weft_problem *problem, struct weft_orders *orders,
+                         const int32_t *strategies, int seed)
+{
+    const int64_t best_ns = enumerate_of(problem, strategies);
+    const int64_t below_ns = best_ns < 0 ? WEFT_PROBLEM_MOST : best_ns;
+    int64_t steps = WEFT_ORDERS_MOST_STEPS;
+    cr_assert_eq(weft_orders_try(orders, strategies, below_ns, &steps), WEFT_ORDERS_NONE,
+                 "seed %d: an order takes %lld, the best plan %lld", seed,
+                 (long long)weft_orders_found(orders)->step_ns, (long long)best_ns);
+    if (best_ns < 0) return;
+    cr_assert_eq(weft_orders_try(orders, strategies, best_ns + 1, &steps), WEFT_ORDERS_FOUND,
+                 "seed %d: no order takes %lld", seed, (long long)best_ns);
+    cr_assert_eq(weft_orders_found(orders)->step_ns, best_ns, "seed %d", seed);
+}
+
 /* For drawn strategies exact placement finds the best of all placements, if it says that it tried
  * all. Most drawn strategies have chains of items on several lanes. */
 static void check_exact(const struct weft_problem *problem, int seed)
@@ -86,13 +103,16 @@ static void check_exact(const struct weft_problem *problem, int seed)
     struct weft_digest *table = NULL;
     struct weft_search *search = NULL;
     struct weft_exact *exact = NULL;
+    struct weft_orders *orders = NULL;
     int32_t strategies[ENUMERATE_MOST_UNITS];
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_orders_create(problem, &orders, NULL), WEFT_OK);
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         bool complete = false;
         for (int32_t u = 0; u < problem->n_decisions; u++)
             strategies[u] = (int32_t)weft_rng_below((uint64_t)seed, 30 + draw, (uint64_t)u,
                                                     (uint64_t)weft_digest_count(table, u));
+        check_orders(problem, orders, strategies, seed);
         cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
         cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
         if (weft_search_try(search, strategies) >= 0) {
@@ -104,6 +124,7 @@ static void check_exact(const struct weft_problem *problem, int seed)
         weft_exact_destroy(exact);
         weft_search_destroy(search);
     }
+    weft_orders_destroy(orders);
     weft_digest_destroy(table);
 }
 
@@ -212,6 +233,12 @@ static bool mutate(const struct weft_problem *problem, struct weft_certificate *
     uint64_t n_rows = (uint64_t)weft_problem_n_rows(problem);
     uint64_t n_lambda = (uint64_t)weft_problem_n_moving(problem) * (uint64_t)problem->n_slots;
     struct weft_wait_price *wait = NULL;
+    if (weft_rng_below(seed, 10, k, 3) == 0) {
+        struct weft_certificate_node *leaf = &certificate->nodes[certificate->n_nodes - 1];
+        leaf->searched_ns += by;
+        leaf->steps = (int64_t)weft_rng_below(seed, 11, k, 2) * 10000;
+        return leaf->searched_ns >= 0;
+    }
     switch (weft_rng_below(seed, 5, k, 7)) {
     case 0:
         prices->mu[weft_rng_below(seed, 6, k, n_rows)] += by;

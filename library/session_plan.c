@@ -50,6 +50,7 @@ struct best {
     struct weft_outcome refused; /* of the present period, if pages refuse it */
     struct weft_outcome refused_paged; /* likewise, of plans in pages */
     struct weft_pool pool;             /* owns its certificate */
+    int64_t more_bytes, more_ns; /* the best step of a period with more memory; 0: not known */
 };
 
 /* Moves the bounds of one period among the others. A period that is planned twice is there once,
@@ -165,6 +166,28 @@ static void drop_others(struct best *best)
     weft_pool_finish(&best->pool);
 }
 
+/* Remembers the best step that a period has with more memory. */
+static void take_hint(struct best *best, const struct weft_plan *plan)
+{
+    const bool is_better = best->more_ns == 0 || plan->more_ns < best->more_ns ||
+                           (plan->more_ns == best->more_ns && plan->more_bytes < best->more_bytes);
+    if (plan->more_ns == 0 || !is_better) return;
+    best->more_bytes = plan->more_bytes;
+    best->more_ns = plan->more_ns;
+}
+
+/* Tells how much more memory allows a faster plan than the present one. */
+static void tell_hint(int64_t more_bytes, int64_t more_ns, const struct weft_plan *plan)
+{
+    char more[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
+    if (more_ns == 0 || more_ns >= plan->prediction.step_ns) return;
+    const int64_t limit_bytes = plan->problem->tiers[0].limit_bytes + more_bytes;
+    weft_log(WEFT_LOG_INFO,
+             "planner %s: %s more memory (--memory-limit %lldB) would allow a step of %s",
+             plan->planner, weft_units_show_bytes(more_bytes, more), (long long)limit_bytes,
+             weft_units_show_ns(more_ns, step));
+}
+
 /* Plans one period; *refusal tells why it has no plan. */
 static enum weft_status plan_variant(struct weft_session *session,
                                      const struct weft_schedule_options *options,
@@ -184,6 +207,7 @@ static enum weft_status plan_variant(struct weft_session *session,
     /* A plan that does not fit or apply here may do so in another period. */
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
         return weft_fail(err, status, "%s", refusal->text);
+    if (session->plan != NULL) take_hint(best, session->plan);
     status = keep_faster(session, best, err);
     best->refused = best->refused_paged = (struct weft_outcome){0};
     return status;
@@ -495,6 +519,7 @@ static enum weft_status plan_variants(struct weft_session *session,
         weft_config_settle(session->config, session->stages.variant.batch.samples);
         session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
         if (status == WEFT_OK) status = hand_over(&best, session->plan, err);
+        tell_hint(best.more_bytes, best.more_ns, session->plan);
     }
     drop_others(&best);
     if (status != WEFT_OK || found) return status;
@@ -511,6 +536,8 @@ static enum weft_status plan_only(struct weft_session *session,
     const enum weft_status status =
         weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
                       &session->program, &refusal);
+    if (status == WEFT_OK)
+        tell_hint(session->plan->more_bytes, session->plan->more_ns, session->plan);
     if (status == WEFT_OK) return status;
     if (status == WEFT_E_INFEASIBLE)
         weft_session_tell_reliefs(session, variant, relief, sizeof relief);

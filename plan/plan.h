@@ -55,6 +55,9 @@ struct weft_plan {
     int32_t n_open; /* periods that the config allows, planned or not; 0: not known */
     /* Work until the planner had a plan that fits; 0: not known. Not in the file. */
     int64_t first_work;
+    /* With so many bytes more on the device ilp found a step of more_ns; 0: not known. Not in the
+     * file. */
+    int64_t more_bytes, more_ns;
     /* For another runtime: the step found for Weft's own plans within the same limit, and its
      * bound; 0: not known. Not in the file. */
     int64_t free_step_ns, free_bound_ns;

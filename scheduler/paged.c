@@ -101,19 +101,26 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
     return over_bytes > 0 ? refuse_pages(run, over_bytes, err) : WEFT_OK;
 }
 
+/* Makes a plan of the problem the candidate. False if its moves are not the problem's. */
+static bool take_candidate(struct weft_paged *run, const struct weft_plan *plan)
+{
+    struct weft_candidate *to = &run->candidate;
+    if (!weft_search_moves_of(run->problem, plan, to->moves)) return false;
+    memcpy(to->strategies, plan->strategies,
+           (size_t)run->table->n_decisions * sizeof *to->strategies);
+    to->n_moves = plan->n_placements;
+    return true;
+}
+
 /* Gives pages to the caller's faster plans, so that the result is no slower than one that fits. The
  * run may have no plan. */
 static enum weft_status page_starts(struct weft_paged *run, struct weft_error *err)
 {
-    struct weft_candidate *to = &run->candidate;
     if (!run->inputs) return WEFT_OK;
     for (int32_t i = 0; i < run->options->n_starts; i++) {
         const struct weft_plan *start = run->options->starts[i];
         if (run->plan && start->prediction.step_ns >= run->plan->prediction.step_ns) continue;
-        if (!weft_search_moves_of(run->problem, start, to->moves)) continue;
-        memcpy(to->strategies, start->strategies,
-               (size_t)run->table->n_decisions * sizeof *to->strategies);
-        to->n_moves = start->n_placements;
+        if (!take_candidate(run, start)) continue;
         struct weft_error refusal = {0};
         struct weft_paged_aside aside = weft_paged_put_aside(run);
         enum weft_status status = weft_paged_candidate(run, 0, true, err);
@@ -263,6 +270,36 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
     return WEFT_OK;
 }
 
+/* Plans in pages of the least size as a whole, from the plan that exceeded the limit in the run's
+ * pages. These take less, and the same plan or rows a little lower may fit. Keeps the plan if it
+ * fits and is faster. */
+static enum weft_status plan_in_least_pages(struct weft_paged *run, struct weft_error *err)
+{
+    const int64_t own_bytes = run->counted.page_bytes, lower_bytes = run->lower_bytes;
+    const bool has_other = run->has_other;
+    struct weft_error refusal = {0};
+    const bool is_slower =
+        run->plan && run->over && run->over->prediction.step_ns >= run->plan->prediction.step_ns;
+    if (!run->over || is_slower || !run->page_is_open || own_bytes == WEFT_PAGE_LEAST_BYTES ||
+        weft_budget_has_rung(run->budget) || !take_candidate(run, run->over))
+        return WEFT_OK;
+    struct weft_paged_aside aside = weft_paged_put_aside(run);
+    run->counted.page_bytes = WEFT_PAGE_LEAST_BYTES;
+    run->below_ns = aside.plan ? aside.plan->prediction.step_ns : 0;
+    run->has_other |= aside.plan != NULL;
+    enum weft_status status =
+        weft_paged_candidate(run, run->problem->tiers[0].limit_bytes, false, &refusal);
+    if (status == WEFT_OK && run->plan && !weft_paged_fits(run)) status = plan_again(run, &refusal);
+    if (status == WEFT_OK) status = weft_paged_drop_scattered(run, &refusal);
+    run->counted.page_bytes = own_bytes;
+    run->below_ns = 0;
+    run->has_other = has_other;
+    run->lower_bytes = lower_bytes;
+    weft_paged_keep_faster(run, aside);
+    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail_again(err, &refusal, "%s", refusal.text);
+}
+
 static void tell_again(struct weft_paged *run)
 {
     size_t length = strlen(run->outcome.solver_stop);
@@ -286,27 +323,6 @@ static enum weft_status remember_over(struct weft_paged *run, struct weft_error 
     WEFT_TRY(weft_plan_create(run->problem, plan->planner, plan->strategies, scratch->moves,
                               plan->n_placements, &run->over, err));
     return weft_plan_predict(run->over, err);
-}
-
-/* Tells how much more memory allows a faster plan: the one that exceeded the limit in pages. */
-static enum weft_status tell_more(const struct weft_paged *run, struct weft_error *err)
-{
-    struct weft_lower_inputs inputs = run->counted;
-    struct weft_program *program = NULL;
-    char more[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
-    if (!run->over || weft_budget_has_rung(run->budget) ||
-        run->over->prediction.step_ns >= run->plan->prediction.step_ns)
-        return WEFT_OK;
-    inputs.most_bytes = 0;
-    WEFT_TRY(weft_program_lower(run->over, &inputs, &program, err));
-    const int64_t more_bytes = weft_program_outside_bytes(program) + program->arena_bytes -
-                               run->problem->tiers[0].limit_bytes;
-    weft_program_destroy(program);
-    if (more_bytes > 0)
-        weft_log(WEFT_LOG_INFO, "planner %s: %s more memory would allow a step of %s",
-                 run->planner->name, weft_units_show_bytes(more_bytes, more),
-                 weft_units_show_ns(run->over->prediction.step_ns, step));
-    return WEFT_OK;
 }
 
 /* Plans by the run's planner, from `start` (NULL: none) and the caller's plans. Plans in lower rows
@@ -376,6 +392,7 @@ static enum weft_status plan_beside_greedy(struct weft_paged *run, struct weft_e
     }
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
         return weft_fail_again(err, &refusal, "%s", refusal.text);
+    if (run->is_over) WEFT_TRY(plan_in_least_pages(run, err));
     if (run->is_over) WEFT_TRY(weft_paged_plan_rows(run, err));
     if (run->plan) return WEFT_OK;
     return status == WEFT_OK ? weft_fail(err, WEFT_E_INFEASIBLE, "%s", "")
@@ -397,14 +414,14 @@ static enum weft_status plan_after_greedy(struct weft_paged *run, struct weft_er
     }
     WEFT_TRY(plan_by_rules(run, err));
     if (run->is_over) WEFT_TRY(weft_paged_spend(run, err));
+    if (run->is_over) WEFT_TRY(weft_paged_spend_least(run, err));
     if (run->first_work > 0) outcome->first_work = run->first_work;
     if (run->plan->prediction.step_ns == run->leanest_ns)
         snprintf(outcome->solver_stop, sizeof outcome->solver_stop, "%s",
                  weft_budget_has_rung(run->budget)
                      ? "time limit: the plan of the leanest strategies"
                      : "pages: only a plan of the leanest strategies is within the limit");
-    WEFT_TRY(page_starts(run, err));
-    return tell_more(run, err);
+    return page_starts(run, err);
 }
 
 /* Greedy's plan comes first, then ilp's from it, then rules'. */

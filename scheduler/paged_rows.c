@@ -18,7 +18,7 @@ static bool is_done(const struct weft_paged *run)
     return run->plan && (weft_budget_is_over(run->budget) || !weft_paged_is_open(run));
 }
 
-static enum weft_status drop_if_scattered(struct weft_paged *run, struct weft_error *err)
+enum weft_status weft_paged_drop_scattered(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_mappings count;
     if (!weft_paged_fits(run) || !run->program) return WEFT_OK;
@@ -60,7 +60,8 @@ static enum weft_status plan_in_rows(struct weft_paged *run, int64_t page_bytes,
     question.rows_bytes = problem->tiers[0].limit_bytes;
     question.start = aside.plan;
     enum weft_status status = ask_lower(run, question, most, outcome, &refusal);
-    if (status == WEFT_OK && page_bytes < own_bytes) status = drop_if_scattered(run, &refusal);
+    if (status == WEFT_OK && page_bytes < own_bytes)
+        status = weft_paged_drop_scattered(run, &refusal);
     run->rows = NULL;
     run->counted.page_bytes = own_bytes;
     run->below_ns = 0;
@@ -86,9 +87,12 @@ enum weft_status weft_paged_bound(struct weft_paged *run, struct weft_error *err
 {
     const struct weft_paged_question question = {.part = 0.5, .hidden = true};
     if (!run->program || is_done(run)) return WEFT_OK;
-    run->bound_page_bytes = run->program->paging->page_bytes;
-    return plan_in_rows(run, run->bound_page_bytes, WEFT_PAGES_LEAST, question, &run->paged_outcome,
-                        err);
+    const int64_t page_bytes = run->program->paging->page_bytes;
+    if (weft_paged_bound_of(run, page_bytes)) return WEFT_OK;
+    run->large_outcome = run->paged_outcome;
+    run->large_page_bytes = run->bound_page_bytes;
+    run->bound_page_bytes = page_bytes;
+    return plan_in_rows(run, page_bytes, WEFT_PAGES_LEAST, question, &run->paged_outcome, err);
 }
 
 /* Proves by ascent, or that not even the least rows are within the limit. */
@@ -136,10 +140,21 @@ enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err
                         err);
 }
 
+enum weft_status weft_paged_spend_least(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_paged_question question = {.part = 0.5, .hidden = true};
+    struct weft_outcome none;
+    if (!run->program || !run->page_is_open || !weft_paged_is_open_in_rows(run)) return WEFT_OK;
+    if (run->program->paging->page_bytes > WEFT_PAGE_LEAST_BYTES &&
+        !weft_budget_is_over(run->budget))
+        WEFT_TRY(plan_in_rows(run, WEFT_PAGE_LEAST_BYTES, WEFT_PAGES_USUAL, question, &none, err));
+    return weft_paged_bound(run, err);
+}
+
 enum weft_status weft_paged_least_pages(struct weft_paged *run, struct weft_error *err)
 {
     if (!run->program || !run->page_is_open || run->counted.page_bytes == WEFT_PAGE_LEAST_BYTES)
         return WEFT_OK;
     WEFT_TRY(weft_paged_again(run, WEFT_PAGE_LEAST_BYTES, err));
-    return drop_if_scattered(run, err);
+    return weft_paged_drop_scattered(run, err);
 }

@@ -23,6 +23,15 @@ WEFT_MUST_USE enum weft_status weft_paged_bound_refused(struct weft_paged *run, 
 /* Spends the rest of the budget on plans in usual pages, while the gap is open. */
 WEFT_MUST_USE enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err);
 
+/* Plans in usual pages of the least size, if the config leaves the size open and larger pages end
+ * above the bound of rows. Bounds plans in the pages of the result. */
+WEFT_MUST_USE enum weft_status weft_paged_spend_least(struct weft_paged *run,
+                                                      struct weft_error *err);
+
+/* Drops a plan in pages that needs too many mappings. */
+WEFT_MUST_USE enum weft_status weft_paged_drop_scattered(struct weft_paged *run,
+                                                         struct weft_error *err);
+
 /* Gives pages of the least size to the run's plan, if the config leaves the size open. Drops a plan
  * that needs too many mappings. */
 WEFT_MUST_USE enum weft_status weft_paged_least_pages(struct weft_paged *run,

@@ -18,15 +18,28 @@ bool weft_paged_fits(const struct weft_paged *run)
     return run->plan && weft_paged_total_bytes(run) <= run->problem->tiers[0].limit_bytes;
 }
 
+const struct weft_outcome *weft_paged_bound_of(const struct weft_paged *run, int64_t page_bytes)
+{
+    if (page_bytes == run->bound_page_bytes) return &run->paged_outcome;
+    return page_bytes == run->large_page_bytes ? &run->large_outcome : NULL;
+}
+
+static bool is_above(const struct weft_paged *run, int64_t bound_ns)
+{
+    const double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
+    return (double)run->plan->prediction.step_ns > (double)bound_ns * (1 + gap);
+}
+
+bool weft_paged_is_open_in_rows(const struct weft_paged *run)
+{
+    return is_above(run, run->outcome.bound_ns);
+}
+
 bool weft_paged_is_open(const struct weft_paged *run)
 {
-    double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
-    int64_t bound_ns = run->outcome.bound_ns;
-    const bool same_pages =
-        run->program && run->program->paging->page_bytes == run->bound_page_bytes;
-    if (same_pages && run->paged_outcome.bound_ns > bound_ns)
-        bound_ns = run->paged_outcome.bound_ns;
-    return (double)run->plan->prediction.step_ns > (double)bound_ns * (1 + gap);
+    const struct weft_outcome *paged =
+        run->program ? weft_paged_bound_of(run, run->program->paging->page_bytes) : NULL;
+    return weft_paged_is_open_in_rows(run) && (!paged || is_above(run, paged->bound_ns));
 }
 
 void weft_paged_keep(struct weft_paged *run, struct weft_plan *plan, struct weft_program *program)

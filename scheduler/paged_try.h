@@ -25,6 +25,8 @@ struct weft_paged {
     bool is_over;                    /* the planner's first plan exceeded the limit in pages */
     struct weft_outcome paged_outcome; /* its bound is of plans in pages of bound_page_bytes */
     int64_t bound_page_bytes;
+    struct weft_outcome large_outcome; /* likewise of larger pages, if both sizes have a bound */
+    int64_t large_page_bytes;
     struct weft_pool pool; /* of certificates */
     struct weft_budget budget;
     struct weft_plan *plan; /* the candidate's plan that takes least */
@@ -60,8 +62,14 @@ int64_t weft_paged_total_bytes(const struct weft_paged *run);
 /* True if the run has a plan that fits the limit in pages. */
 bool weft_paged_fits(const struct weft_paged *run);
 
+/* The bound of plans in pages of this size; NULL: none. */
+const struct weft_outcome *weft_paged_bound_of(const struct weft_paged *run, int64_t page_bytes);
+
 /* True while the run's plan is further than the wanted gap from its best bound. */
 bool weft_paged_is_open(const struct weft_paged *run);
+
+/* The same for the bound of rows alone, which holds in pages of each size. */
+bool weft_paged_is_open_in_rows(const struct weft_paged *run);
 
 /* Replaces the run's plan and program, which may be NULL. */
 void weft_paged_keep(struct weft_paged *run, struct weft_plan *plan, struct weft_program *program);

@@ -18,11 +18,10 @@
 /* Takes the bound in pages if it is for the plan's page size, and higher than the other bound. */
 static enum weft_status take_paged_bound(struct weft_paged *run, struct weft_error *err)
 {
-    const struct weft_outcome *outcome = &run->paged_outcome;
     struct weft_plan *plan = run->plan;
-    if (outcome->bound_ns <= plan->bound_ns || !run->program ||
-        run->program->paging->page_bytes != run->bound_page_bytes)
-        return WEFT_OK;
+    const struct weft_outcome *outcome =
+        run->program ? weft_paged_bound_of(run, run->program->paging->page_bytes) : NULL;
+    if (!outcome || outcome->bound_ns <= plan->bound_ns) return WEFT_OK;
     plan->paged_bound_ns = outcome->bound_ns;
     WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,
                                    &plan->paged_certificate, err));
@@ -100,29 +99,36 @@ static void finish_run(struct weft_paged *run)
     weft_digest_destroy(run->table);
 }
 
-/* Plans by greedy within another limit, in the run's pages and with fixed work. So a refusal and
- * the limit that it names agree. Without a plan *plan is NULL. */
-static enum weft_status probe_limit(const struct weft_paged *run, int64_t limit_bytes,
+enum { PROBE_UNITS = 100000000 };
+
+/* A question to a planner that searches, within another limit and with fixed work. So the limit
+ * that a refusal or a hint names has a plan. */
+struct probe {
+    const char *planner;
+    int64_t limit_bytes, units;
+};
+
+/* Plans in the run's pages. Without a plan *plan is NULL. */
+static enum weft_status probe_limit(const struct weft_paged *run, struct probe question,
                                     struct weft_plan **plan, struct weft_program **program,
                                     struct weft_error *err)
 {
-    enum { PROBE_UNITS = 100000000 };
     struct weft_work work = {0};
     struct weft_problem trial = *run->problem;
     struct weft_error refusal = {0};
     const struct weft_schedule_options options = {
-        .planner = run->options->planner, .draft = true, .greedy_units = PROBE_UNITS};
+        .planner = run->options->planner, .draft = true, .greedy_units = question.units};
     struct weft_paged probe = {.problem = &trial, .inputs = run->inputs, .options = &options};
     *plan = NULL;
     *program = NULL;
-    if (limit_bytes < 1) return WEFT_OK;
-    trial.tiers[0].limit_bytes = limit_bytes;
-    probe.planner = weft_planner_find("greedy", NULL);
-    probe.budget = weft_budget_of(&work, PROBE_UNITS);
+    if (question.limit_bytes < 1) return WEFT_OK;
+    trial.tiers[0].limit_bytes = question.limit_bytes;
+    probe.planner = weft_planner_find(question.planner, NULL);
+    probe.budget = weft_budget_of(&work, question.units);
     enum weft_status status = prepare_run(&probe, &refusal);
     if (status == WEFT_OK && probe.table->least_bytes <= weft_digest_limit_bytes(probe.table))
         status = weft_plan_in_pages(&probe, &refusal);
-    if (status == WEFT_OK && probe.plan && weft_paged_total_bytes(&probe) <= limit_bytes) {
+    if (status == WEFT_OK && probe.plan && weft_paged_total_bytes(&probe) <= question.limit_bytes) {
         *plan = probe.plan;
         *program = probe.program;
         (*plan)->problem = run->problem;
@@ -143,7 +149,8 @@ static enum weft_status probe_less(const struct weft_paged *run, int64_t *bytes,
         struct weft_plan *plan;
         struct weft_program *program;
         int64_t less_bytes = *bytes - pages * run->counted.page_bytes;
-        WEFT_TRY(probe_limit(run, less_bytes, &plan, &program, err));
+        WEFT_TRY(probe_limit(run, (struct probe){"greedy", less_bytes, PROBE_UNITS}, &plan,
+                             &program, err));
         if (plan) *bytes = less_bytes;
         weft_plan_destroy(plan);
         weft_program_destroy(program);
@@ -201,11 +208,13 @@ static enum weft_status probe_own_limit(struct weft_paged *run, struct weft_erro
     struct weft_program *program;
     int64_t limit_bytes = run->problem->tiers[0].limit_bytes, least_bytes;
     if (!run->inputs || run->planner->decide != weft_planner_ilp) return WEFT_OK;
-    WEFT_TRY(probe_limit(run, limit_bytes, &plan, &program, err));
+    WEFT_TRY(
+        probe_limit(run, (struct probe){"greedy", limit_bytes, PROBE_UNITS}, &plan, &program, err));
     if (!plan) {
         WEFT_TRY(weft_least_paged_limit(run->problem, run->inputs, &least_bytes, err));
         if (least_bytes < limit_bytes)
-            WEFT_TRY(probe_limit(run, least_bytes, &plan, &program, err));
+            WEFT_TRY(probe_limit(run, (struct probe){"greedy", least_bytes, PROBE_UNITS}, &plan,
+                                 &program, err));
     }
     if (!plan) return WEFT_OK;
     weft_paged_keep(run, plan, program);
@@ -223,10 +232,43 @@ static enum weft_status bound_refused(struct weft_paged *run, struct weft_error 
         run, run->page_is_open ? WEFT_PAGE_LEAST_BYTES : run->counted.page_bytes, err);
 }
 
+/* Finds how much more memory allows a faster plan. The plan that exceeded the limit in pages names
+ * the bytes. The hint is a plan that ilp makes within them. */
+static enum weft_status find_more(struct weft_paged *run, int64_t spent_units,
+                                  struct weft_error *err)
+{
+    enum { LEAST_GAIN = 10000, SMALL_PART = 8 }; /* parts of the step, and of the work so far */
+    const int64_t step_ns = run->plan->prediction.step_ns;
+    struct weft_lower_inputs inputs = run->counted;
+    const int64_t part = spent_units / SMALL_PART;
+    const int64_t units = part < PROBE_UNITS ? part : PROBE_UNITS;
+    struct weft_program *program = NULL;
+    struct weft_plan *plan = NULL;
+    if (!run->over || !run->inputs || units < 1 || weft_budget_has_rung(run->budget) ||
+        run->over->prediction.step_ns >= step_ns)
+        return WEFT_OK;
+    inputs.most_bytes = 0;
+    WEFT_TRY(weft_program_lower(run->over, &inputs, &program, err));
+    const int64_t bytes = weft_program_outside_bytes(program) + program->arena_bytes;
+    weft_program_destroy(program);
+    if (bytes <= run->problem->tiers[0].limit_bytes) return WEFT_OK;
+    WEFT_TRY(probe_limit(run, (struct probe){"ilp", bytes, units}, &plan, &program, err));
+    if (!plan) return WEFT_OK;
+    if (plan->prediction.step_ns < step_ns - step_ns / LEAST_GAIN) {
+        run->plan->more_bytes = bytes - run->problem->tiers[0].limit_bytes;
+        run->plan->more_ns = plan->prediction.step_ns;
+    }
+    weft_plan_destroy(plan);
+    weft_program_destroy(program);
+    return WEFT_OK;
+}
+
 static enum weft_status schedule_run(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
     run->budget = run->options->budget;
+    const struct weft_work *work = run->budget.work;
+    const int64_t begun = work ? work->spent : 0;
     WEFT_TRY(prepare_run(run, err));
     if (run->table->least_bytes > weft_digest_limit_bytes(run->table))
         return refuse_limit(run, "", err);
@@ -236,6 +278,7 @@ static enum weft_status schedule_run(struct weft_paged *run, struct weft_error *
     if (!weft_paged_fits(run)) WEFT_TRY(probe_own_limit(run, err));
     if (!weft_paged_fits(run)) WEFT_TRY(bound_refused(run, err));
     if (!weft_paged_fits(run)) return refuse_limit(run, refusal.text, err);
+    WEFT_TRY(find_more(run, work ? work->spent - begun : PROBE_UNITS, err));
     return finish_plan(run, err);
 }
 

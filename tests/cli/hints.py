@@ -3,6 +3,7 @@
 """Advice can be followed, and another program's config is recognised."""
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -11,6 +12,11 @@ from tap import case, main
 
 HUGGING_FACE = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 12}
 DEEPSPEED = {"train_batch_size": 8, "zero_optimization": {"stage": 3}, "fp16": {"enabled": True}}
+
+
+def step_of(weft):
+    plan = json.loads((weft.directory / "plan.json").read_text(encoding="utf-8"))
+    return plan["prediction"]["step_ns"]
 
 
 @case
@@ -61,6 +67,35 @@ def an_installed_program_finds_them_too(weft):
     weft.write("prefix/share/weft/configs/runs/mine.json", tiny())
     weft.expect(0, "check", "mine")
     weft.expect(66, "check", "gpt-tiny", says="there are: mine")
+
+
+@case
+def memory_that_a_plan_asks_for_allows_its_step(weft):
+    """A hint names a limit and a step. The planner has a plan there that is no slower."""
+    unit_ns = {"us": 1e3, "ms": 1e6}
+    for limit in (4180367, 4242606):
+        work = ("plan", "gpt-tiny", "--work-limit", "100M", "-o", weft.path("plan.json"), "--memory-limit")
+        code, _, err = weft.run(*work, f"{limit}B")
+        found = re.search(r"\(--memory-limit (\d+)B\) would allow a step of ([\d.]+) (us|ms)", err)
+        assert code == 0 and found and int(found[1]) > limit, err
+        told_ns = float(found[2]) * unit_ns[found[3]]
+        assert step_of(weft) > 1.01 * told_ns, err
+        weft.expect(0, *work, f"{found[1]}B")
+        assert step_of(weft) < 1.01 * told_ns, (limit, found[0], step_of(weft))
+
+
+@case
+def a_tight_limit_is_planned_in_small_pages_as_a_whole(weft):
+    """With an open page size the plan is no slower than in pages of 4 KiB, and asks for no more memory."""
+    work = ("plan", "llama-3-8b", "--work-limit", "100M", "--memory-limit", "21030318899B", "-o", weft.path("plan.json"))
+    steps = {}
+    for page in ("256KiB", "4KiB", None):
+        _, _, err = weft.run(*work, *(("--set", f"cluster.page={page}") if page else ()))
+        steps[page] = step_of(weft)
+    assert steps[None] <= min(steps.values()) < steps["256KiB"], steps
+    assert "more memory" not in err, err
+    plan = json.loads((weft.directory / "plan.json").read_text(encoding="utf-8"))
+    assert plan["pages"]["page_bytes"] == 4096, plan["pages"]["page_bytes"]
 
 
 @case

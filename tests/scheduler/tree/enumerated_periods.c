@@ -115,7 +115,7 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
                 seen.two_networks, seen.slowed);
     if (TEST_SANITIZED) return; /* too few cases for every kind of period */
     cr_assert_geq(seen.n, TEST_CASES_OF(500, 80, 0));
-    cr_assert_gt(seen.n_closed, seen.n / 2);
+    cr_assert_geq(seen.n_closed, seen.n - seen.n / 50); /* by searches of orders */
     int some = TEST_CASES_OF(20, 2, 0);
     cr_assert(seen.several > some && seen.every > some / 3 && seen.rotated > some);
     cr_assert(seen.agreed > some && seen.two_networks > some && seen.slowed > some);

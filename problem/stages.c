@@ -190,8 +190,9 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
             "plan.offload.update to \"device\", or allow zero1",
             b->config->source, b->config->plan.policies, b->stages->shards->units[unit].name);
     }
-    const bool crosses = (b->allowed >> WEFT_POLICY_NODES & 1) != 0;
-    const enum weft_policy sharded = crosses ? WEFT_POLICY_HSDP : WEFT_POLICY_SDP;
+    const bool frozen = !b->stages->shards->units[unit].trainable;
+    const bool in_node = frozen && (b->allowed >> WEFT_POLICY_NODES & 1) != 0;
+    const enum weft_policy sharded = in_node ? WEFT_POLICY_HSDP : WEFT_POLICY_SDP;
     *out = 1u << (weft_policies_are_whole(b->allowed) ? WEFT_POLICY_DP : sharded);
     return WEFT_OK;
 }

@@ -60,12 +60,30 @@ def hybrid_shards_have_the_bits_of_all_policies(weft):
 
 
 @case
+def state_of_nodes_may_be_offloaded_and_frozen_units_have_none(weft):
+    """State on a disk and in host memory, with frozen blocks: the bits of fsdp."""
+    link = {"bandwidth": "2GB/s"}
+    homes = {"disk": {"cluster__disk": {"path": "scratch", "limit": "1GiB", "read": link, "write": link}},
+             "host": {"cluster__host": {"memory_limit": "1GiB", "down": link, "up": link}}}
+    (weft.directory / "scratch").mkdir()
+    same = {"compute": "bf16", "train__steps": 4, "train__clip_norm": 0, "model__layers__1__frozen": True}
+    expected = train(weft, weft.fresh("fsdp"), plan__policies="fsdp", **same)["fingerprint"]
+    for home, tier in homes.items():
+        offload = {"state": [home], "update": ["device"]}
+        found = train(weft, weft.fresh(home), plan__policies="nodes", plan__offload=offload, **tier, **same)
+        plan = json.loads((weft.directory / home / "plan.json").read_text())
+        assert found["fingerprint"] == expected, home
+        assert {f"nodes+{home}", "hsdp"} == set(plan["strategies"]) - {"device"}, plan["strategies"]
+
+
+@case
 def hybrid_shards_need_two_levels_and_their_links(weft):
     for per_node, changes, words in ((4, {}, "hsdp shards within nodes, and needs several nodes"), (1, {}, "several ranks"),
                                      (2, {"train__delay": 1}, "train.delay"),
                                      (2, {"cluster__link": {"inter": {"bandwidth": "1GB/s"}}}, "cluster.link.intra")):
-        config = weft.write("run.json", nodes(4, per_node, plan__policies="hsdp", **changes))
-        weft.expect(65, "plan", config, says=words)
+        for policy in ("hsdp", "nodes"):
+            config = weft.write("run.json", nodes(4, per_node, plan__policies=policy, **changes))
+            weft.expect(65, "plan", config, says=words.replace("hsdp", policy))
 
 
 @case

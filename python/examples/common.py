@@ -6,6 +6,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+import weft
+
 SYMBOLS, WIDTH, TOKENS, BATCH = 256, 128, 64, 4
 
 
@@ -56,6 +58,19 @@ def begin():
     if not dist.is_initialized():
         dist.init_process_group()
     torch.manual_seed(1 + dist.get_rank())
+
+
+def train(model, plan):
+    """Three steps. The last one is recorded, with its memory."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for step in range(3):
+        inputs, targets = make_batch()
+        with weft.record(model, optimizer, memory=step == 2) as seen:
+            loss_of(model(inputs), targets).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+    end(plan, seen)
 
 
 def end(plan, seen):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchtitan's order: a model on meta, a parallelize function, then memory and weights: torchrun --nproc-per-node 2 parallelize.py"""
 import torch
-from common import Decoder, begin, end, find_device, loss_of, make_batch
+from common import Decoder, begin, find_device, loss_of, make_batch, train
 from torch.distributed.device_mesh import init_device_mesh
 
 import weft
@@ -21,12 +21,4 @@ with torch.device("meta"):
 model, plan = parallelize(model, dp_mesh, "64MiB")
 model.to_empty(device=find_device())
 model.init_weights()
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-for step in range(3):
-    inputs, targets = make_batch()
-    with weft.record(model, optimizer, memory=step == 2) as seen:
-        loss_of(model(inputs), targets).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-end(plan, seen)
+train(model, plan)

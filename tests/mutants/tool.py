@@ -116,9 +116,9 @@ def a_killed_run_leaves_what_restores_the_file(weft):
         assert time.monotonic() < deadline and process.poll() is None, "nothing was changed"
         time.sleep(0.01)
     time.sleep(0.5)
-    children = subprocess.run(["pgrep", "-f", str(tree / "build/test-sum")], capture_output=True, text=True, check=False)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    children = subprocess.run(["pgrep", "-f", str(tree / "build/test-sum")], capture_output=True, text=True, check=False)
     for child in children.stdout.split():  # the test has a session of its own
         os.kill(int(child), signal.SIGKILL)
     kept = json.loads((tree / "build/mutant-changed").read_text())

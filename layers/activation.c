@@ -19,15 +19,41 @@ const struct weft_kind weft_kind_relu = {
     WEFT_RECIPE(relu_recipe),
 };
 
-static const struct weft_recipe_step gelu_steps[] = {
-    {.op = &weft_op_activate, .in = {"x"}, .out = {"y"}, .kind = WEFT_WORD_GELU},
+enum { GELU_ERF };
+
+static const struct weft_field gelu_keys[] = {
+    WEFT_ROW_HIDDEN,
+    {"erf", WEFT_FIELD_BOOL, WEFT_KEY_AT(GELU_ERF), "null", 0, 0, NULL, NULL,
+     "GELU with the error function, as in BERT; false: the tanh form"},
 };
-static const struct weft_recipe gelu_recipe = {WEFT_STEPS(gelu_steps)};
+
+static const struct weft_recipe_step gelu_steps[] = {
+    {.op = &weft_op_activate,
+     .in = {"x"},
+     .out = {"y"},
+     .when = "erf == 0",
+     .kind = WEFT_WORD_GELU},
+    {.op = &weft_op_activate, .in = {"x"}, .out = {"y"}, .when = "erf", .kind = WEFT_WORD_GELU_ERF},
+};
+static const struct weft_recipe gelu_recipe = {WEFT_STEPS(gelu_steps),
+                                               .sizes = {{"hidden", "hidden"}}};
+
+static void gelu_add_sizes(const struct weft_layer *layer, struct weft_text *out)
+{
+    weft_recipe_add_sizes(layer, out);
+    if (layer->keys[GELU_ERF].flag) weft_text_add(out, " erf");
+}
 
 const struct weft_kind weft_kind_gelu = {
     .type = "gelu",
-    .text = "GELU, tanh form",
-    WEFT_KEYS(activation_keys),
+    .text = "GELU, in its tanh form or with the error function",
+    WEFT_KEYS(gelu_keys),
     .trains = true,
-    WEFT_RECIPE(gelu_recipe),
+    .recipe = &gelu_recipe,
+    .shape = weft_recipe_shape,
+    .needs = weft_recipe_needs,
+    .parts = weft_recipe_parts,
+    .name_kept = weft_recipe_name_kept,
+    .gpu_lacks = weft_recipe_gpu_lacks,
+    .add_sizes = gelu_add_sizes,
 };

@@ -1,46 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block of BERT or ViT. It differs from transformer_block in two ways: every token attends to all
- * tokens, so attention costs twice as much, and no probabilities are saved. Planning only. */
+/* A block of BERT or ViT: every token attends to all tokens of its sample, and GELU has the error
+ * function. Norms come before attention and MLP as in ViT, or with `post_norm` after the sums as in
+ * BERT. No probabilities are saved. */
+#include "layers/recipe/recipe.h"
 #include "layers/shared/block.h"
 
-static const struct weft_field encoder_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
-                                                       WEFT_ROW_FFN};
+static const struct weft_field encoder_block_keys[] = {
+    WEFT_ROW_HIDDEN,
+    WEFT_ROW_HEADS,
+    WEFT_ROW_FFN,
+    {"post_norm", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_BLOCK_POST_NORM), "null", 0, 0, NULL, NULL,
+     "norms follow the sums of attention and MLP, as in BERT; false: they come first"},
+    WEFT_ROW_LAYER_EPS,
+};
 
-static enum weft_status encoder_block_needs(struct weft_subject *subject,
-                                            struct weft_layer_work *work, struct weft_error *err)
+/* clang-format off */
+#define PRE  "post_norm == 0"
+#define POST "post_norm"
+#define NORM(order, input, output, name)                                                           \
+    {.op = &weft_op_norm, .in = {input}, .out = {output}, .when = order, .kind = WEFT_WORD_LAYER,  \
+     .epsilon = "eps", .tensors = {name ".weight", name ".bias"}}
+#define PRODUCT(order, input, output, width, name)                                                 \
+    .op = &weft_op_product, .in = {input}, .out = {output}, .when = order, .columns = width,       \
+    .bias = "1", .tensors = {name ".weight", name ".bias"}
+
+static const struct weft_recipe_step encoder_block_steps[] = {
+    NORM(PRE, "x", "ln1", "ln1"),
+    {PRODUCT(PRE, "ln1", "qkv", "3*hidden", "attn.qkv"),
+     .from = "attn.q:hidden attn.k:2*hidden attn.v:3*hidden"},
+    {PRODUCT(POST, "x", "qkv", "3*hidden", "attn.qkv"),
+     .from = "attn.q:hidden attn.k:2*hidden attn.v:3*hidden"},
+    {.op = &weft_op_attend,
+     .in = {"qkv[0:hidden]", "qkv[hidden:2*hidden]", "qkv[2*hidden:3*hidden]"},
+     .out = {"attention"},
+     .heads = "heads",
+     .kv_heads = "heads",
+     .head_dim = "hidden/heads",
+     .save = WEFT_WORD_LOG_SUMS},
+    {PRODUCT(NULL, "attention", "residual", "hidden", "attn.proj"), .add = "x",
+     .init = WEFT_WORD_RESIDUAL},
+    NORM(PRE, "residual", "ln2", "ln2"),
+    NORM(POST, "residual", "ln1", "ln1"),
+    {PRODUCT(PRE, "ln2", "fc", "ffn", "mlp.fc")},
+    {PRODUCT(POST, "ln1", "fc", "ffn", "mlp.fc")},
+    {.op = &weft_op_activate, .in = {"fc"}, .out = {"gelu"}, .kind = WEFT_WORD_GELU_ERF},
+    {PRODUCT(PRE, "gelu", "y", "hidden", "mlp.proj"), .add = "residual",
+     .init = WEFT_WORD_RESIDUAL},
+    {PRODUCT(POST, "gelu", "sum", "hidden", "mlp.proj"), .add = "ln1", .init = WEFT_WORD_RESIDUAL},
+    NORM(POST, "sum", "y", "ln2"),
+};
+/* clang-format on */
+static const struct weft_recipe encoder_block_recipe = {WEFT_STEPS(encoder_block_steps),
+                                                        .recomputes = true};
+
+static void add_sizes(const struct weft_layer *layer, struct weft_text *out)
 {
-    (void)err;
-    const struct weft_layer *layer = subject->layer;
-    struct weft_sizes *sizes = &subject->sizes;
-    int64_t f = weft_block_key(layer, WEFT_BLOCK_FFN);
-    double h = subject->h, weights = 4 * h * h + 2 * h * (double)f;
-    /* before and after GELU; mean and rstd of two norms, and the logs of row sums */
-    weft_block_set_buffers(
-        subject, weft_plus(sizes, weft_block_saved_attention(subject), weft_times(sizes, 2, f)),
-        weft_plus(sizes, 4, weft_block_key(layer, WEFT_BLOCK_HEADS)),
-        weft_block_temporary_row(subject, f), work);
-    const double attention = 4 * subject->t * subject->s * h;
-    weft_block_set_flops(subject, weights, attention, work);
-    weft_block_set_splits(subject,
-                          weft_plus(sizes, weft_block_products(subject),
-                                    weft_times(sizes, subject->batch->on_gpu ? 2 : 1, f)),
-                          h * (double)f, attention, work);
-    subject->weights = weights;
-    return WEFT_OK;
+    weft_block_add_sizes(layer, out);
+    if (layer->keys[WEFT_BLOCK_POST_NORM].flag) weft_text_add(out, " post_norm");
 }
 
 const struct weft_kind weft_kind_encoder_block = {
     .type = "encoder_block",
-    .text = "block of BERT or ViT: attention over the whole sequence, GELU (planning only)",
+    .text = "block of BERT or ViT: attention over the whole sequence, GELU with the error function",
     WEFT_KEYS(encoder_block_keys),
+    .trains = true,
     .closes_residual = true,
     .complete = weft_block_complete,
     .check = weft_block_check,
-    .shape = weft_block_shape,
-    .needs = encoder_block_needs,
+    .recipe = &encoder_block_recipe,
+    .shape = weft_recipe_shape,
+    .needs = weft_recipe_needs,
+    .parts = weft_recipe_parts,
+    .name_kept = weft_recipe_name_kept,
+    .gpu_lacks = weft_recipe_gpu_lacks,
     .keeps = {"both norms (mean, rstd, output), q, k, v, attention (log of row sums, output), "
               "residual, fc, GELU",
               [WEFT_RECOMPUTE_SELECTIVE] = "q, k, v, residual, fc",
               [WEFT_RECOMPUTE_WHOLE] = "the layer's input alone"},
-    .add_sizes = weft_block_add_sizes,
+    .add_sizes = add_sizes,
 };

@@ -4,13 +4,14 @@
 #include "layers/shared/block.h"
 
 static const struct weft_field transformer_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
-                                                           WEFT_ROW_FFN};
+                                                           WEFT_ROW_FFN, WEFT_ROW_LAYER_EPS};
 
 static const struct weft_recipe_step transformer_block_steps[] = {
     {.op = &weft_op_norm,
      .in = {"x"},
      .out = {"ln1"},
      .kind = WEFT_WORD_LAYER,
+     .epsilon = "eps",
      .tensors = {"ln1.weight", "ln1.bias"}},
     {.op = &weft_op_product,
      .in = {"ln1"},
@@ -37,6 +38,7 @@ static const struct weft_recipe_step transformer_block_steps[] = {
      .in = {"residual"},
      .out = {"ln2"},
      .kind = WEFT_WORD_LAYER,
+     .epsilon = "eps",
      .tensors = {"ln2.weight", "ln2.bias"}},
     {.op = &weft_op_product,
      .in = {"ln2"},
@@ -54,8 +56,9 @@ static const struct weft_recipe_step transformer_block_steps[] = {
      .init = WEFT_WORD_RESIDUAL,
      .tensors = {"mlp.proj.weight", "mlp.proj.bias"}},
 };
-static const struct weft_recipe transformer_block_recipe = {WEFT_STEPS(transformer_block_steps),
-                                                            .recomputes = true};
+static const struct weft_recipe transformer_block_recipe = {
+    WEFT_STEPS(transformer_block_steps), .recomputes = true,
+    .sizes = {{"hidden", "hidden"}, {"heads", "heads"}, {"ffn", "ffn"}}};
 
 const struct weft_kind weft_kind_transformer_block = {
     .type = "transformer_block",

@@ -410,8 +410,6 @@ static enum weft_status judge_keys(struct hub_reading *reading)
     return WEFT_OK;
 }
 
-/* The section */
-
 static void begin_layer(struct weft_json_writer *writer, const char *name, const char *type)
 {
     weft_json_begin_object(writer);
@@ -459,6 +457,9 @@ static enum weft_status put_taken(struct hub_reading *reading, struct weft_pool 
         if (strcmp(row->to, "rope_base") == 0 && (reading->is_local || has_base(reading))) continue;
         const struct weft_json_value *value = weft_json_member(reading->root, row->key);
         double number;
+        if (value != NULL && row->change == WEFT_HUB_NUMBERS &&
+            weft_hub_value_is(value, row->usual, 0))
+            continue;
         if (weft_json_number(value, &number)) {
             weft_json_key(writer, row->to);
             weft_json_add_value(writer, value);

@@ -32,6 +32,8 @@
     X(gemma_norm)                                                                                  \
     X(rms_norm)                                                                                    \
     X(encoder_block)                                                                               \
+    X(positions)                                                                                   \
+    X(token_types)                                                                                 \
     X(moe_block)                                                                                   \
     X(conv2d)                                                                                      \
     X(bottleneck)                                                                                  \

@@ -185,17 +185,17 @@ static enum weft_status check_ends(const struct weft_model *model, int64_t seq_l
     const struct weft_layer *first = &model->layers[0];
     const struct weft_layer *last = &model->layers[model->n_layers - 1];
     enum weft_kind_input input = first->kind->input;
-    if (input == WEFT_READS_NUMBERS && seq_len != 1)
+    if (input == WEFT_READS_NUMBERS && seq_len != 1 && last->kind->loss != WEFT_LOSS_OF_SAMPLES)
         return weft_layer_refuse(
             err, first,
             "it is first and reads one row a sample, but train.seq_len is %lld; set it "
-            "to 1 or begin with an embedding",
+            "to 1, end with a classifier, or begin with an embedding",
             (long long)seq_len);
     if (input == WEFT_READS_ROWS)
         return weft_layer_refuse(
             err, first,
             "it is first, but text can only be read by an embedding, or by a linear "
-            "with train.seq_len 1");
+            "with train.seq_len 1 or a classifier");
     if (last->kind->loss == WEFT_NO_LOSS)
         return weft_layer_refuse(
             err, last, "it is last, so there is no loss; end with an lm_head or a classifier");

@@ -10,7 +10,7 @@
 /* clang-format off */
 #define WEFT_ROW_EPS                                                                               \
     {"eps", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_BLOCK_EPS), "1e-05", 0, 1, NULL, NULL,             \
-     "added to the mean of squares in RMS norms"}
+     "added to the variance in layer norms, and to the mean of squares in RMS norms"}
 
 /* Keys of attention, rotary positions and norms. */
 #define WEFT_ROWS_LLAMA                                                                            \

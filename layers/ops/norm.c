@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalises rows. Kind layer: tensors weight and bias, statistics mean and rstd. Kind rms: weight
- * and rstd, with `epsilon`; and `parts` of a row alone, which share the weight. With `shift` it
+ * and rstd; and `parts` of a row alone, which share the weight. `epsilon` joins the variance or the
+ * mean of squares. With `shift` it
  * multiplies by shift + weight, and weights begin as 1 - shift, which is 0 or 1. */
 #include "layers/recipe/op.h"
 
@@ -18,12 +19,14 @@ static enum weft_status shape_norm(struct weft_walk *walk, struct weft_walk_step
                                    struct weft_error *err)
 {
     const int64_t columns = weft_span_width(&step->in[0]), parts = parts_of(step);
-    if (has_mean(step)
-            ? step->from->parts != NULL || step->from->epsilon != NULL || step->from->shift != NULL
-            : step->from->epsilon == NULL || !(step->numbers.epsilon >= 0))
+    if (has_mean(step) ? step->from->parts != NULL || step->from->shift != NULL
+                       : step->from->epsilon == NULL)
         return weft_step_refuse(walk, step, err,
-                                "kind layer has no parts, epsilon or shift, and kind rms an "
-                                "epsilon, at least 0");
+                                "kind layer has no parts and no shift, and kind rms an epsilon");
+    if (!(step->numbers.epsilon >= 0))
+        return weft_step_refuse(walk, step, err, "\"epsilon\" is %g; it must be at least 0",
+                                step->numbers.epsilon);
+    if (has_mean(step) && step->numbers.epsilon == 0) step->numbers.epsilon = WEFT_USUAL_EPSILON;
     if (step->numbers.shift != 0 && step->numbers.shift != 1)
         return weft_step_refuse(walk, step, err, "\"shift\" is %g; it must be 0 or 1",
                                 step->numbers.shift);

@@ -13,6 +13,24 @@ static const char *name_attribute(const struct weft_walk *walk, const char *text
 }
 
 /* Ops are told apart by name, because a module has its own copies of them. */
+static bool is_op(const struct weft_walk_step *step, const char *name)
+{
+    return strcmp(step->op->name, name) == 0;
+}
+
+/* Ops and activations without kernels, by the key that asks for the step or its table. */
+static const char *find_lacking_op(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    const struct weft_recipe_step *from = step->from;
+    const bool only_cpu = from->kind == WEFT_WORD_GELU_ERF || from->kind == WEFT_WORD_TANH;
+    if (is_op(step, "gate") && from->kind != WEFT_WORD_SILU) return "kind";
+    if (is_op(step, "activate") && only_cpu) return name_attribute(walk, from->when, "kind");
+    if (is_op(step, "first_rows")) return name_attribute(walk, from->when, "first_rows");
+    if (!is_op(step, "add_rows")) return NULL;
+    return name_attribute(walk, from->positions != NULL ? from->positions : from->vocab,
+                          "add_rows");
+}
+
 static const char *find_lacking(const struct weft_walk *walk, const struct weft_walk_step *step)
 {
     const struct weft_recipe_step *from = step->from;
@@ -24,9 +42,11 @@ static const char *find_lacking(const struct weft_walk *walk, const struct weft_
     if (numbers->cap != 0) return name_attribute(walk, from->cap, "cap");
     if (window > 0 && window < walk->batch.seq_len)
         return name_attribute(walk, from->window, "window");
-    if (strcmp(step->op->name, "gate") == 0 && from->kind != WEFT_WORD_SILU) return "kind";
-    if (strcmp(step->op->name, "attend") == 0 && step->sizes.causal == 0) return "causal";
-    return NULL;
+    if (is_op(step, "attend") && step->sizes.causal == 0) return "causal";
+    if (is_op(step, "norm") && from->kind == WEFT_WORD_LAYER &&
+        numbers->epsilon != WEFT_USUAL_EPSILON)
+        return name_attribute(walk, from->epsilon, "epsilon");
+    return find_lacking_op(walk, step);
 }
 
 const char *weft_walk_gpu_lacks(const struct weft_walk *walk)

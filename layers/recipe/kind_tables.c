@@ -33,7 +33,8 @@ static const char *const word_names[WEFT_WORD_COUNT] = {
 
 static const char *const inputs[] = {"rows", "tokens", NULL};
 static const char *const types[] = {"integer", "number", "flag", NULL};
-static const char *const kinds[] = {"layer", "rms", "gelu", "silu", "relu", "squared_relu", NULL};
+static const char *const kinds[] = {"layer",        "rms",      "gelu", "silu", "relu",
+                                    "squared_relu", "gelu_erf", "tanh", NULL};
 static const char *const thens[] = {"gelu", NULL};
 static const char *const inits[] = {"fan_in", "residual", NULL};
 static const char *const saves[] = {"log_sums", NULL};

@@ -128,8 +128,13 @@ static void put_default(const struct weft_kind *kind, const struct weft_field *k
                         struct weft_json_writer *writer)
 {
     const char *expression = expression_of(kind->recipe, key->name);
+    const bool is_left_out = key->fallback != NULL && strcmp(key->fallback, "null") == 0;
     if (expression != NULL) {
         weft_json_put_string(writer, "default", expression);
+    } else if (is_left_out && key->kind == WEFT_FIELD_NUMBER) {
+        weft_json_put_number(writer, "default", 0);
+    } else if (is_left_out && key->kind == WEFT_FIELD_BOOL) {
+        weft_json_put_bool(writer, "default", false);
     } else if (key->fallback != NULL && strcmp(key->fallback, "null") != 0) {
         struct weft_json *document = NULL;
         if (weft_json_parse(key->fallback, strlen(key->fallback), "default", &document, NULL) !=

@@ -33,11 +33,12 @@
     X(window, "rows that a row attends to at most; 0: all")                                        \
     X(original, "sequence length before rope's scaling")                                           \
     X(vocab, "rows of a token table")                                                              \
-    X(positions, "rows of a table of positions, or 0")
+    X(positions, "rows of a table of positions, or 0")                                             \
+    X(first, "1: a learned row takes the place of a sample's first one")
 
 /* X(identifier, text): attributes of steps, as texts: a number, or the name of a key. */
 #define WEFT_STEP_NUMBERS(X)                                                                       \
-    X(epsilon, "joins the mean of squares of an rms norm")                                         \
+    X(epsilon, "joins the mean of squares of a norm; left out in kind layer: 1e-05")               \
     X(base, "base of rope's wavelengths")                                                          \
     X(factor, "of rope's scaling; 0: none")                                                        \
     X(low, "rope's scaling divides waves longer than original / low")                              \
@@ -55,12 +56,17 @@
     X(SILU, "silu")                                                                                \
     X(RELU, "relu")                                                                                \
     X(SQUARED_RELU, "squared_relu")                                                                \
+    X(GELU_ERF, "gelu_erf") /* with the error function; GELU is the tanh form */                   \
+    X(TANH, "tanh")                                                                                \
     X(LOG_SUMS, "log_sums") /* attention saves logs of rows' sums; otherwise probabilities */      \
     X(FAN_IN, "fan_in")     /* initial values: of variance 1 / inputs */                           \
     X(RESIDUAL, "residual") /* of a matrix that closes a residual branch */
 #define WEFT_WORD_ENUMERATOR(word, name) WEFT_WORD_##word,
 enum weft_word { WEFT_WORD_NONE, WEFT_WORDS(WEFT_WORD_ENUMERATOR) WEFT_WORD_COUNT };
 #undef WEFT_WORD_ENUMERATOR
+
+/* The epsilon of a layer norm that gives none. A GPU has no other. */
+#define WEFT_USUAL_EPSILON 1e-5
 
 enum {
     WEFT_STEP_INPUTS = 3,
@@ -126,6 +132,8 @@ struct weft_recipe {
     X(add)                                                                                         \
     X(embed)                                                                                       \
     X(mean_rows)                                                                                   \
+    X(first_rows)                                                                                  \
+    X(add_rows)                                                                                    \
     X(loss)
 #define WEFT_OP_DECLARE(name) extern const struct weft_op weft_op_##name;
 WEFT_OPS(WEFT_OP_DECLARE)

@@ -128,6 +128,7 @@ struct weft_walk {
     /* Generation: whether a row depends on earlier rows only through cached keys and values, and
      * elements of a row in the cache. */
     bool by_rows;
+    bool sees_later; /* attention without `causal`: rows depend on later ones */
     int64_t cache_columns;
 
     bool reads_input, reads_output;

@@ -22,8 +22,9 @@ enum {
     WEFT_BLOCK_ROPE_LOW,
     WEFT_BLOCK_ROPE_HIGH,
     WEFT_BLOCK_ROPE_ORIGINAL,
-    WEFT_BLOCK_QUERY_SCALAR, /* a number; 0: head_dim */
-    WEFT_BLOCK_ATTENTION_CAP /* a number; 0: none */
+    WEFT_BLOCK_QUERY_SCALAR,                   /* a number; 0: head_dim */
+    WEFT_BLOCK_ATTENTION_CAP,                  /* a number; 0: none */
+    WEFT_BLOCK_POST_NORM = WEFT_BLOCK_QKV_BIAS /* a flag, of kinds without that one */
 };
 
 static inline int64_t weft_block_key(const struct weft_layer *layer, int key)
@@ -47,6 +48,13 @@ static inline int64_t weft_block_key(const struct weft_layer *layer, int key)
             WEFT_WIDTH_MOST, NULL, NULL,                                                           \
             "heads of keys and values; they divide heads; left out: equal to heads"                \
     }
+
+/* clang-format off */
+#define WEFT_ROW_LAYER_EPS                                                                         \
+    {"eps", WEFT_FIELD_NUMBER, WEFT_KEY_AT(WEFT_BLOCK_EPS), "null", 0, 1, NULL, NULL,              \
+     "added to the variance in layer norms, and to the mean of squares in RMS norms; " \
+     "left out: 1e-05"}
+/* clang-format on */
 
 /* Functions of a kind. `complete` sets outputs and kv_heads. `check` reports heads that do not
  * divide hidden, or kv_heads that do not divide heads. It returns the number of faults. */

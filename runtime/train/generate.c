@@ -82,11 +82,31 @@ static enum weft_status make_buffers(struct weft_generator *g, struct weft_error
     return weft_fail_memory(err, "a sequence");
 }
 
+const struct weft_layer *weft_generate_sees_later(const struct weft_model *model)
+{
+    const struct weft_batch batch = batch_of(1);
+    struct weft_walk walk;
+    struct weft_error ignored;
+    for (int32_t l = 0; l < model->n_layers; l++) {
+        const struct weft_layer *layer = &model->layers[l];
+        if (layer->kind->recipe != NULL &&
+            weft_walk_derive(layer, &batch, WEFT_RECOMPUTE_NONE, &walk, &ignored) == WEFT_OK &&
+            walk.sees_later)
+            return layer;
+    }
+    return NULL;
+}
+
 /* Walks of layers, for a batch of one row: a layer without one cannot keep rows. */
 static enum weft_status read_walks(struct weft_generator *g, struct weft_error *err)
 {
     const struct weft_batch batch = batch_of(1);
     struct weft_walk walk;
+    const struct weft_layer *later = weft_generate_sees_later(g->model);
+    if (later != NULL)
+        return weft_layer_refuse(err, later,
+                                 "its attention sees later tokens too, so the model predicts no "
+                                 "next token: `weft generate` needs causal attention");
     g->caches = true;
     for (int32_t l = 0; l < g->model->n_layers; l++) {
         const struct weft_layer *layer = &g->model->layers[l];

@@ -29,10 +29,10 @@ static struct weft_layer layer_of(int32_t index)
     static const struct {
         const char *name;
         int64_t value;
-    } values[] = {{"heads", 4},          {"kv_heads", 4}, {"ffn", 256},    {"experts", 8},
-                  {"active_experts", 2}, {"image", 8},    {"channels", 1}, {"filters", 1},
-                  {"width", 1},          {"kernel", 3},   {"stride", 1},   {"vocab", 256},
-                  {"positions", 256},    {"head_dim", 16}};
+    } values[] = {{"heads", 4},          {"kv_heads", 4},  {"ffn", 256},    {"experts", 8},
+                  {"active_experts", 2}, {"image", 8},     {"channels", 1}, {"filters", 1},
+                  {"width", 1},          {"kernel", 3},    {"stride", 1},   {"vocab", 256},
+                  {"positions", 256},    {"head_dim", 16}, {"types", 2}};
     const double base = 10000;
     const struct weft_kind *kind = weft_kind_at(index);
     struct weft_layer layer = {.name = "l", .kind = kind, .hidden = 64, .outputs = 64};
@@ -236,7 +236,37 @@ Test(kinds, encoder_block_sees_the_whole_sequence)
     cr_assert_eq(work.forward_flops, 2 * t * (4 * h * h + 2 * h * f) + 4 * t * s * h);
     cr_assert_eq(work.backward_flops, 2 * work.forward_flops);
     cr_assert_eq(work.saved_bytes, ROWS * 4 * (7 * 64 + 2 * 256 + 4 + 4));
-    cr_assert_eq(work.backward_temporary_bytes, ROWS * 4 * (256 + 2 * 64));
+    layer.keys[WEFT_BLOCK_POST_NORM].flag = true;
+    const struct weft_layer_work post = work_of(&layer, &batch);
+    cr_assert_eq(post.saved_bytes, work.saved_bytes);
+    cr_assert_eq(post.forward_flops, work.forward_flops);
+}
+
+/* A GPU has no kernels of these; the key that asks for one is named. */
+Test(kinds, of_encoders_name_the_keys_that_a_gpu_lacks)
+{
+    struct weft_layer layer = block;
+    cr_assert_null(layer.kind->gpu_lacks(&layer, 64));
+    layer.keys[WEFT_BLOCK_EPS].number = 1e-12;
+    cr_assert_str_eq(layer.kind->gpu_lacks(&layer, 64), "eps");
+    layer.keys[WEFT_BLOCK_EPS].number = 0;
+    layer.kind = &weft_kind_encoder_block;
+    cr_assert_str_eq(layer.kind->gpu_lacks(&layer, 64), "causal");
+    struct weft_layer head = {.name = "head", .kind = &weft_kind_classifier, .hidden = 8};
+    head.outputs = 2;
+    cr_assert_null(head.kind->gpu_lacks(&head, 64));
+    head.keys[1].flag = true;
+    cr_assert_str_eq(head.kind->gpu_lacks(&head, 64), "pooler");
+    head.keys[0].flag = true;
+    cr_assert_str_eq(head.kind->gpu_lacks(&head, 64), "first");
+    struct weft_layer gelu = {.name = "gelu", .kind = &weft_kind_gelu, .hidden = 8, .outputs = 8};
+    cr_assert_null(gelu.kind->gpu_lacks(&gelu, 64));
+    gelu.keys[0].flag = true;
+    cr_assert_str_eq(gelu.kind->gpu_lacks(&gelu, 64), "erf");
+    struct weft_layer types = {.name = "t", .kind = &weft_kind_token_types, .hidden = 8};
+    types.outputs = 8;
+    types.keys[0].integer = 2;
+    cr_assert_str_eq(types.kind->gpu_lacks(&types, 64), "types");
 }
 
 Test(kinds, moe_block_computes_with_the_active_experts_and_reads_all)
@@ -387,6 +417,7 @@ Test(kinds, refuses_sizes_that_overflow)
         struct weft_layer layer = layer_of(type);
         if (layer.kind == &weft_kind_custom) layer.keys[WEFT_CUSTOM_SAVED].integer = INT64_MAX;
         if (layer.kind == &weft_kind_embedding) layer.keys[WEFT_EMBEDDING_POSITIONS].integer = 0;
+        if (layer.kind == &weft_kind_positions) layer.keys[0].integer = large.seq_len;
         refuses_layer(&layer, &large, "do not fit in 63 bits");
     }
 }

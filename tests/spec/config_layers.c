@@ -87,7 +87,7 @@ Test(config_layers, knows_the_keys_of_each_type)
                             "\"heads\":2,\"widht\":2},"
                             "{\"name\":\"c\",\"type\":\"transformr_block\",\"hidden\":8}]")),
         "run.json: $.model.layers[0].ffn: a layer of type \"layer_norm\" has no such key; it has: "
-        "hidden\n"
+        "hidden, eps\n"
         "run.json: $.model.layers[1]: the key \"ffn\" is missing; an integer: width between the "
         "two products of the feed-forward part\n"
         "run.json: $.model.layers[1].widht: unknown key; did you mean \"width\"?\n"

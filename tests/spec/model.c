@@ -315,7 +315,10 @@ Test(model, trains_what_begins_with_text_and_ends_with_a_loss)
     };
     trains(gpt, COUNT(gpt), 33, NULL);
     trains(mlp, COUNT(mlp), 1, NULL);
-    trains(mlp, COUNT(mlp), 2,
+    const struct weft_layer of_rows[] = {
+        mlp[0], {.name = "head", .kind = &weft_kind_lm_head, .hidden = 7, .vocab = 3, .tie = -1}};
+    trains(mlp, COUNT(mlp), 2, NULL);
+    trains(of_rows, COUNT(of_rows), 2,
            "layer \"fc\" (linear): it is first and reads one row a sample, "
            "but train.seq_len is 2");
     trains(mlp + 1, 2, 1, "layer \"act\" (relu): it is first, but text can only be read by");
@@ -327,14 +330,16 @@ Test(model, says_why_it_does_not_train)
     struct weft_layer layers[] = {
         {.name = "wte", .kind = &weft_kind_embedding, .vocab = 256, .hidden = 8, .frozen = true},
         {.name = "norm",
-         .kind = &weft_kind_encoder_block,
+         .kind = &weft_kind_moe_block,
          .hidden = 8,
          .frozen = true,
+         .keys[WEFT_BLOCK_EXPERTS].integer = 2,
+         .keys[WEFT_BLOCK_ACTIVE_EXPERTS].integer = 1,
          .keys[WEFT_BLOCK_HEADS].integer = 2,
          .keys[WEFT_BLOCK_FFN].integer = 8},
         {.name = "head", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 8, .frozen = true},
     };
-    trains(layers, 3, 4, "layer \"norm\" (encoder_block): it can be planned but not trained");
+    trains(layers, 3, 4, "layer \"norm\" (moe_block): it can be planned but not trained");
     layers[1].kind = &weft_kind_gelu;
     trains(layers, 3, 4, "the model has no parameter that is not frozen");
 }

@@ -44,8 +44,8 @@ static void forward_rows(struct shape s, enum weft_dtype dtype)
     struct layer l(s, dtype);
     std::vector<unsigned char> y(l.y.bytes());
     std::vector<float> mean((size_t)s.rows), rstd((size_t)s.rows);
-    cpu()->layers[dtype]->layer_norm(s.rows, s.width, l.x.data, l.weight.data, l.bias.data,
-                                     y.data(), mean.data(), rstd.data());
+    cpu()->layers[dtype]->layer_norm(s.rows, s.width, WEFT_NORM_EPSILON, l.x.data, l.weight.data,
+                                     l.bias.data, y.data(), mean.data(), rstd.data());
     same_bytes("y", l.y.data, y.data(), l.y.n);
     emu_same_bits("mean", s.rows, l.mean.data, mean.data());
     emu_same_bits("rstd", s.rows, l.rstd.data, rstd.data());

@@ -89,8 +89,8 @@ static void expect_refused(const struct weft_layer *layer, const char *says)
 
 Test(bind, a_layer_that_only_plans_is_refused)
 {
-    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_encoder_block};
-    expect_refused(&layer, "layer h.7: the GPU's kernels train no encoder_block");
+    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_moe_block};
+    expect_refused(&layer, "layer h.7: the GPU's kernels train no moe_block");
 }
 
 Test(bind, a_supplied_layer_is_refused_with_the_reason)

@@ -472,6 +472,7 @@ static struct weft_layer kind_layer(const struct weft_kind *kind)
         layer.keys[WEFT_BLOCK_HEADS].integer = 3;
         layer.keys[WEFT_BLOCK_FFN].integer = 10;
     }
+    if (kind == &weft_kind_positions || kind == &weft_kind_token_types) layer.keys[0].integer = 64;
     weft_layer_complete(&layer);
     if (weft_kind_key(kind, "rope_base") != NULL) {
         layer.keys[WEFT_BLOCK_KV_HEADS].integer = 1;

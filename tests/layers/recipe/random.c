@@ -69,7 +69,7 @@ static void add_norm(struct random_recipe *r, struct current *at)
     struct weft_recipe_step *step = add_step_of(r, &weft_op_norm, at->name, new_name(r));
     const bool layer = draw_of(r, 0, 1) == 0;
     step->kind = layer ? WEFT_WORD_LAYER : WEFT_WORD_RMS;
-    if (!layer) step->epsilon = "0.01";
+    if (!layer || draw_of(r, 0, 1) == 0) step->epsilon = "0.01";
     if (!layer && draw_of(r, 0, 1) == 0) step->shift = "1";
     if (!layer && at->columns % 2 == 0 && draw_of(r, 0, 1) == 0) step->parts = "2";
     step->tensors[0] = text_of(r, "n%d.weight", (int)r->recipe.n_steps);
@@ -80,8 +80,24 @@ static void add_norm(struct random_recipe *r, struct current *at)
 static void add_activation(struct random_recipe *r, struct current *at)
 {
     struct weft_recipe_step *step = add_step_of(r, &weft_op_activate, at->name, new_name(r));
-    static const enum weft_word kinds[] = {WEFT_WORD_RELU, WEFT_WORD_GELU, WEFT_WORD_SQUARED_RELU};
-    step->kind = kinds[draw_of(r, 0, 2)];
+    static const enum weft_word kinds[] = {WEFT_WORD_RELU, WEFT_WORD_GELU, WEFT_WORD_SQUARED_RELU,
+                                           WEFT_WORD_GELU_ERF, WEFT_WORD_TANH};
+    step->kind = kinds[draw_of(r, 0, 4)];
+    at->name = step->out[0];
+}
+
+/* Rows of a table, by position or the first. */
+static void add_table(struct random_recipe *r, struct current *at)
+{
+    struct weft_recipe_step *step = add_step_of(r, &weft_op_add_rows, at->name, new_name(r));
+    const bool by_position = draw_of(r, 0, 1) == 0;
+    step->positions = by_position ? "4" : NULL;
+    step->vocab = by_position ? NULL : "2";
+    step->tensors[0] = text_of(r, "t%d.table", (int)r->recipe.n_steps);
+    if (draw_of(r, 0, 1) == 0) {
+        step->first = "1";
+        step->tensors[1] = text_of(r, "t%d.first", (int)r->recipe.n_steps);
+    }
     at->name = step->out[0];
 }
 
@@ -157,7 +173,7 @@ static void add_pair(struct random_recipe *r, struct current *at)
 
 static void add_part(struct random_recipe *r, struct current *at)
 {
-    switch (draw_of(r, 0, 5)) {
+    switch (draw_of(r, 0, 6)) {
     case 5:
         add_pair(r, at);
         break;
@@ -176,6 +192,10 @@ static void add_part(struct random_recipe *r, struct current *at)
         break;
     case 4:
         if (at->columns % 2 == 0) add_rope(r, at, at->columns, 2);
+        break;
+    case 6:
+        add_product(r, at, draw_of(r, 2, 20));
+        add_table(r, at);
         break;
     }
 }

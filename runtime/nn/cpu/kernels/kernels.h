@@ -31,9 +31,9 @@ struct weft_layer_kernels {
     /* y = alpha x, or y += alpha x. */
     void (*add_to)(int64_t n, float alpha, const float *x, bool accumulate, void *y);
 
-    /* y = (x - mean) rstd weight + bias, row by row, with variance + WEFT_NORM_EPSILON. */
-    void (*layer_norm)(int64_t rows, int64_t width, const void *x, const void *weight,
-                       const void *bias, void *y, float *mean, float *rstd);
+    /* y = (x - mean) rstd weight + bias, row by row, with rstd = 1 / sqrt(variance + epsilon). */
+    void (*layer_norm)(int64_t rows, int64_t width, float epsilon, const void *x,
+                       const void *weight, const void *bias, void *y, float *mean, float *rstd);
     /* dx = residual + gradient by x. dx NULL: not wanted; residual NULL: 0. `sums` [2, width] gets
      * the gradients of weight and bias. */
     void (*layer_norm_backward)(int64_t rows, int64_t width, const void *x, const void *weight,
@@ -72,6 +72,11 @@ struct weft_layer_kernels {
     /* y = max(x, 0)^2, and dx = 2 max(x, 0) dy; dx may be dy. */
     void (*squared_relu)(int64_t n, const void *x, void *y);
     void (*squared_relu_backward)(int64_t n, const void *x, const void *dy, void *dx);
+    /* GELU with the error function; dx may be dy. And tanh, with dx = dy (1 - y^2). */
+    void (*gelu_erf)(int64_t n, const void *x, void *y);
+    void (*gelu_erf_backward)(int64_t n, const void *x, const void *dy, void *dx);
+    void (*tanh)(int64_t n, const void *x, void *y);
+    void (*tanh_backward)(int64_t n, const void *y, const void *dy, void *dx);
 
     /* Works in place on rows `first`, first + 1, ... of a causal score matrix, `width` columns of
      * each. Row i becomes the softmax of its columns 0..i, and 0 after them. */

@@ -5,6 +5,7 @@
  * are rounded once. */
 #include "runtime/nn/cpu/kernels/levels.h"
 #include "runtime/nn/cpu/kernels/parts.h"
+#include "runtime/nn/erf.h"
 
 #ifdef WEFT_KERNELS_WIDEN
 typedef uint16_t element;
@@ -106,8 +107,9 @@ static void scale_row(int64_t n, float alpha, const void *from, const void *bias
     }
 }
 
-static void layer_norm(int64_t rows, int64_t width, const void *from, const void *weight_from,
-                       const void *bias_from, void *to, float *restrict mean, float *restrict rstd)
+static void layer_norm(int64_t rows, int64_t width, float epsilon, const void *from,
+                       const void *weight_from, const void *bias_from, void *to,
+                       float *restrict mean, float *restrict rstd)
 {
     const element *restrict x = from, *restrict weight = weight_from, *restrict bias = bias_from;
     element *restrict y = to;
@@ -117,7 +119,7 @@ static void layer_norm(int64_t rows, int64_t width, const void *from, const void
         const float m = sum_lanes(lanes) / (float)width;
         float squares[LANES] = {0};
         FOR_LANES(i, lane, width, squares[lane] += (load(x[i]) - m) * (load(x[i]) - m));
-        const float r = 1.0f / sqrtf(sum_lanes(squares) / (float)width + WEFT_NORM_EPSILON);
+        const float r = 1.0f / sqrtf(sum_lanes(squares) / (float)width + epsilon);
         for (int64_t i = 0; i < width; i++) {
             y[i] = store((load(x[i]) - m) * r * load(weight[i]) + load(bias[i]));
         }
@@ -430,6 +432,44 @@ static void squared_relu_backward(int64_t n, const void *x_from, const void *dy_
     }
 }
 
+static void apply_gelu_erf(int64_t n, const void *from, void *to)
+{
+    const element *restrict x = from;
+    element *restrict y = to;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = store(gelu_erf_of(load(x[i])));
+    }
+}
+
+/* Works in place after copying dy, like gelu_backward. */
+static void gelu_erf_backward(int64_t n, const void *x_from, const void *dy, void *to)
+{
+    const element *restrict x = x_from;
+    element *restrict d = to;
+    if (to != dy) memcpy(d, dy, (size_t)n * sizeof(element));
+    for (int64_t i = 0; i < n; i++) {
+        d[i] = store(load(d[i]) * gelu_erf_slope(load(x[i])));
+    }
+}
+
+static void apply_tanh(int64_t n, const void *from, void *to)
+{
+    const element *restrict x = from;
+    element *restrict y = to;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = store(tanh_of(load(x[i])));
+    }
+}
+
+static void tanh_backward(int64_t n, const void *y_from, const void *dy_from, void *to)
+{
+    const element *y = y_from, *dy = dy_from;
+    element *dx = to;
+    for (int64_t i = 0; i < n; i++) {
+        dx[i] = store(load(dy[i]) * (1.0f - load(y[i]) * load(y[i])));
+    }
+}
+
 /* Exponentials of a row's first elements in 16 bits, which its memory could not hold. Those of
  * later ones are computed twice. */
 enum { KEPT = 2048 };
@@ -610,6 +650,10 @@ const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .relu_backward = relu_backward,
     .squared_relu = apply_squared_relu,
     .squared_relu_backward = squared_relu_backward,
+    .gelu_erf = apply_gelu_erf,
+    .gelu_erf_backward = gelu_erf_backward,
+    .tanh = apply_tanh,
+    .tanh_backward = tanh_backward,
     .causal_softmax = causal_softmax,
     .hide_columns = hide_columns,
     .cap = cap_rows,

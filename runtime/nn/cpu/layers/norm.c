@@ -37,8 +37,9 @@ enum weft_status weft_nn_cpu_norm_forward(const struct weft_nn_walked *at, struc
         return WEFT_OK;
     }
     weft_nn_step_kernels(at)->layer_norm(
-        at->in[0].rows, at->in[0].columns, at->in[0].data, weft_nn_step_weight(at, WEIGHT),
-        weft_nn_step_weight(at, BIAS), at->out[0].data, at->statistics[MEAN], at->statistics[RSTD]);
+        at->in[0].rows, at->in[0].columns, (float)at->step->numbers.epsilon, at->in[0].data,
+        weft_nn_step_weight(at, WEIGHT), weft_nn_step_weight(at, BIAS), at->out[0].data,
+        at->statistics[MEAN], at->statistics[RSTD]);
     return WEFT_OK;
 }
 

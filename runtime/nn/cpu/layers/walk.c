@@ -20,6 +20,8 @@ static const struct functions table[] = {
     ROW(activate),
     ROW(embed),
     ROW(mean_rows),
+    ROW(first_rows),
+    ROW(add_rows),
     {&weft_op_loss, weft_nn_cpu_loss_forward, NULL},
     {&weft_op_add, weft_nn_cpu_add_forward, NULL},
 #undef ROW

@@ -20,6 +20,8 @@ weft_nn_cpu_step_fn weft_nn_cpu_attend_forward, weft_nn_cpu_attend_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_activate_forward, weft_nn_cpu_activate_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_embed_forward, weft_nn_cpu_embed_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_mean_rows_forward, weft_nn_cpu_mean_rows_backward;
+weft_nn_cpu_step_fn weft_nn_cpu_first_rows_forward, weft_nn_cpu_first_rows_backward;
+weft_nn_cpu_step_fn weft_nn_cpu_add_rows_forward, weft_nn_cpu_add_rows_backward;
 weft_nn_cpu_step_fn weft_nn_cpu_loss_forward, weft_nn_cpu_add_forward;
 
 static inline const struct weft_layer_kernels *weft_nn_step_kernels(const struct weft_nn_walked *at)

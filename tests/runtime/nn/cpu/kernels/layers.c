@@ -428,3 +428,75 @@ Test(kernels_layers, caps_are_the_formula)
     for (int i = 0; i < 3; i++)
         at_every_level(check_caps, &caps[i]);
 }
+
+/* GELU with the error function, and tanh */
+
+static double gelu_erf_reference(double x)
+{
+    return 0.5 * x * erfc(-x / sqrt(2));
+}
+
+/* Each result is near its own size, in the tail too. */
+static void is_near(enum weft_dtype dtype, const char *what, double x, double found, double wanted)
+{
+    const double size = fabs(wanted) + (dtype == WEFT_F16 ? 1e-4 : 1e-30);
+    cr_assert(fabs(found - wanted) <= error_of(dtype) * (1 + x * x / 4) * size,
+              "%s %s of %g: %.9g is not %.9g", weft_dtype_name(dtype), what, x, found, wanted);
+}
+
+static size_t check_activations(const struct weft_layer_kernels *kernels, enum weft_dtype dtype,
+                                const void *shape, unsigned char *results)
+{
+    const double range = *(const double *)shape, by = 1e-5;
+    enum { N = 205 };
+    const int64_t bytes = N * weft_dtype_bytes(dtype);
+    void *x = random_array(dtype, N, 0, 10), *dy = random_array(dtype, N, 0, 11);
+    float wide[N];
+    for (int i = 0; i < N; i++)
+        wide[i] = (float)(range * (i - N / 2) / (N / 2));
+    weft_kernels_level(0)->narrow(dtype, N, wide, x);
+    void *y = untouched_bytes(bytes), *z = untouched_bytes(bytes), *dx = malloc((size_t)bytes);
+    void *dz = untouched_bytes(bytes);
+    memcpy(dx, dy, (size_t)bytes); /* in place */
+    kernels->gelu_erf(N, x, y);
+    kernels->gelu_erf_backward(N, x, dx, dx);
+    kernels->tanh(N, x, z);
+    kernels->tanh_backward(N, z, dy, dz);
+    for (int i = 0; i < N; i++) {
+        const double at = value_of(dtype, x, i), g = value_of(dtype, dy, i);
+        const double part = value_of(dtype, z, i);
+        const double slope = (gelu_erf_reference(at + by) - gelu_erf_reference(at - by)) / (2 * by);
+        is_near(dtype, "gelu_erf", at, value_of(dtype, y, i), gelu_erf_reference(at));
+        is_near(dtype, "tanh", 0, part, tanh(at));
+        cr_assert(fabs(value_of(dtype, dx, i) - g * slope) <= error_of(dtype) * 2 * fabs(g) + 1e-9);
+        cr_assert(fabs(value_of(dtype, dz, i) - g * (1 - part * part)) <=
+                  error_of(dtype) * fabs(g));
+    }
+    size_t used = 0;
+    keep_result(y, bytes, results, &used);
+    keep_result(dx, bytes, results, &used);
+    keep_result(z, bytes, results, &used);
+    keep_result(dz, bytes, results, &used);
+    free(x);
+    free(dy);
+    return used;
+}
+
+Test(kernels_layers, gelu_erf_and_tanh_are_the_formula)
+{
+    const double ranges[] = {0.5, 4, 12.5};
+    for (int i = 0; i < 3; i++)
+        at_every_level(check_activations, &ranges[i]);
+}
+
+Test(kernels_layers, gelu_erf_has_its_limits)
+{
+    const float x[] = {NAN, 100, -100, 0, 3e38f}, dy[] = {1, 1, 1, 1, 1};
+    float y[5], dx[5];
+    weft_kernels_best()->layers[WEFT_F32]->gelu_erf(5, x, y);
+    weft_kernels_best()->layers[WEFT_F32]->gelu_erf_backward(5, x, dy, dx);
+    cr_assert(isnan(y[0]) && isnan(dx[0]));
+    cr_assert(y[1] == 100 && dx[1] == 1 && y[4] == 3e38f);
+    cr_assert(fabsf(y[2]) < 1e-30f && fabsf(dx[2]) < 1e-30f);
+    cr_assert(y[3] == 0 && fabsf(dx[3] - 0.5f) < 1e-7f);
+}

@@ -83,6 +83,24 @@ Test(attend, windows_cross_stripes_of_scores)
                                TEST_CASES(3, 1));
 }
 
+/* ViT's block and BERT's. */
+static struct weft_layer encoder_layer(bool post_norm)
+{
+    struct weft_layer layer = subject_block(6, 2, 10);
+    layer.kind = &weft_kind_encoder_block;
+    layer.keys[WEFT_BLOCK_POST_NORM].flag = post_norm;
+    layer.keys[WEFT_BLOCK_EPS].number = post_norm ? 0.01 : 0;
+    return layer;
+}
+
+Test(attend, encoder_blocks_are_the_formula)
+{
+    for (int post = 0; post < 2; post++) {
+        subject_check_layer(encoder_layer(post == 1), 2, 5, TEST_CASES(1000, 20));
+        subject_check_levels(encoder_layer(post == 1), 2, 33);
+    }
+}
+
 static void check_norm_of(const struct weft_kind *kind)
 {
     struct weft_layer layer = subject_same(kind, 5);

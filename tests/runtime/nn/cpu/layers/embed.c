@@ -15,6 +15,21 @@ Test(embedding, is_the_formula_with_and_without_positions)
     subject_check_layer(scaled, 2, 6, 1000);
 }
 
+static struct weft_layer table_layer(const struct weft_kind *kind, int64_t rows, bool class_token)
+{
+    struct weft_layer layer = subject_same(kind, 5);
+    layer.keys[0].integer = rows;
+    layer.keys[1].flag = class_token;
+    return layer;
+}
+
+Test(embedding, rows_of_a_table_are_added)
+{
+    subject_check_layer(table_layer(&weft_kind_positions, 9, false), 3, 7, 1000);
+    subject_check_layer(table_layer(&weft_kind_positions, 7, true), 3, 7, 1000);
+    subject_check_layer(table_layer(&weft_kind_token_types, 2, false), 2, 3, 1000);
+}
+
 Test(embedding, refuses_a_token_outside_the_vocabulary)
 {
     static const int32_t wrong[] = {-1, 11, INT32_MAX, INT32_MIN};

@@ -19,6 +19,12 @@ Test(loss, of_a_classifier_is_the_formula)
 {
     subject_check_layer(subject_head(&weft_kind_classifier, 6, 4, false), 3, 5, 1000);
     subject_check_layer(subject_head(&weft_kind_classifier, 21, 10, true), 4, 1, 1000);
+    struct weft_layer of_first = subject_head(&weft_kind_classifier, 6, 4, true);
+    of_first.keys[0].flag = true; /* first */
+    subject_check_layer(of_first, 3, 5, 1000);
+    of_first.keys[1].flag =
+        true; /* pooler; 16 bits of tanh's output leave few digits of its slope */
+    subject_check_layer_in_f32(of_first, 3, 5, 1000);
 }
 
 Test(loss, of_equal_logits_is_the_logarithm_of_their_number)

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "layers/shared/block.h"
 #include "subject.h"
 
 Test(layer_norm, is_the_formula)
@@ -9,6 +10,9 @@ Test(layer_norm, is_the_formula)
     subject_check_layer(subject_same(&weft_kind_layer_norm, 5), 3, 4, 1000);
     subject_check_layer(subject_same(&weft_kind_layer_norm, 16), 1, 2, 1000);
     subject_check_layer(subject_same(&weft_kind_layer_norm, 99), 2, 7, 200);
+    struct weft_layer wide = subject_same(&weft_kind_layer_norm, 5);
+    wide.keys[WEFT_BLOCK_EPS].number = 0.3;
+    subject_check_layer(wide, 3, 4, 1000);
 }
 
 Test(layer_norm, has_no_overflow_of_a_far_mean)

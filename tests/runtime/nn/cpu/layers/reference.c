@@ -22,7 +22,7 @@ static void map(int64_t rows, int64_t inputs, int64_t outputs, const double *x, 
     }
 }
 
-static void normalise(int64_t rows, int64_t width, const double *x, const double *w,
+static void normalise(int64_t rows, int64_t width, double epsilon, const double *x, const double *w,
                       const double *bias, double *y)
 {
     for (int64_t i = 0; i < rows; i++) {
@@ -34,7 +34,8 @@ static void normalise(int64_t rows, int64_t width, const double *x, const double
             variance += pow(x[i * width + j] - mean, 2) / (double)width;
         }
         for (int64_t j = 0; j < width; j++) {
-            y[i * width + j] = (x[i * width + j] - mean) / sqrt(variance + 1e-5) * w[j] + bias[j];
+            y[i * width + j] =
+                (x[i * width + j] - mean) / sqrt(variance + epsilon) * w[j] + bias[j];
         }
     }
 }
@@ -84,14 +85,14 @@ static void block(const struct reference *r, double *output)
     double *attended = malloc((size_t)(rows * h) * sizeof(double));
     double *residual = calloc((size_t)(rows * h), sizeof(double));
     double *fc = malloc((size_t)(rows * f) * sizeof(double));
-    normalise(rows, h, r->input, t[0], t[1], normal);
+    normalise(rows, h, 1e-5, r->input, t[0], t[1], normal);
     map(rows, h, 3 * h, normal, t[2], t[3], qkv);
     attend(r, qkv, attended);
     map(rows, h, h, attended, t[4], t[5], residual);
     for (int64_t i = 0; i < rows * h; i++) {
         residual[i] += r->input[i];
     }
-    normalise(rows, h, residual, t[6], t[7], normal);
+    normalise(rows, h, 1e-5, residual, t[6], t[7], normal);
     map(rows, h, f, normal, t[8], t[9], fc);
     for (int64_t i = 0; i < rows * f; i++) {
         fc[i] = gelu(fc[i]);
@@ -259,7 +260,9 @@ static double losses(const struct reference *r, int64_t rows, const double *x, d
 {
     const int64_t n = r->layer->outputs;
     double loss = 0;
-    map(rows, r->layer->hidden, n, x, r->tensors[0], r->layer->bias ? r->tensors[1] : NULL, logits);
+    const bool pooler = r->layer->kind == &weft_kind_classifier && r->layer->keys[1].flag;
+    const double *const *head = &r->tensors[pooler ? 2 : 0];
+    map(rows, r->layer->hidden, n, x, head[0], r->layer->bias ? head[1] : NULL, logits);
     const double cap = r->layer->keys[0].number; /* logit_cap */
     for (int64_t i = 0; cap > 0 && r->layer->kind == &weft_kind_lm_head && i < rows * n; i++)
         logits[i] = cap * tanh(logits[i] / cap);
@@ -276,10 +279,17 @@ static double losses(const struct reference *r, int64_t rows, const double *x, d
 static double classify(const struct reference *r, double *logits)
 {
     const int64_t h = r->layer->hidden, s = r->seq_len;
+    const bool first = r->layer->keys[0].flag, pooler = r->layer->keys[1].flag;
     double *pooled = calloc((size_t)(r->samples * h), sizeof(double));
+    double *dense = calloc((size_t)(r->samples * h), sizeof(double));
     for (int64_t i = 0; i < r->samples * s * h; i++) {
-        pooled[i / h / s * h + i % h] += r->input[i] / (double)s;
+        if (!first || i / h % s == 0)
+            pooled[i / h / s * h + i % h] += r->input[i] / (double)(first ? 1 : s);
     }
+    if (pooler) map(r->samples, h, h, pooled, r->tensors[0], r->tensors[1], dense);
+    for (int64_t i = 0; pooler && i < r->samples * h; i++)
+        pooled[i] = tanh(dense[i]);
+    free(dense);
     const double loss = losses(r, r->samples, pooled, logits);
     free(pooled);
     return loss;
@@ -303,11 +313,13 @@ double reference_forward(const struct reference *r, double *output)
         normalise_rms(rows, layer->hidden, layer->hidden, layer->keys[WEFT_BLOCK_EPS].number,
                       output, r->tensors[0]);
     } else if (kind == &weft_kind_layer_norm) {
-        normalise(rows, layer->hidden, r->input, r->tensors[0], r->tensors[1], output);
+        const double epsilon = layer->keys[WEFT_BLOCK_EPS].number;
+        normalise(rows, layer->hidden, epsilon > 0 ? epsilon : 1e-5, r->input, r->tensors[0],
+                  r->tensors[1], output);
     } else if (kind == &weft_kind_linear) {
         map(rows, layer->hidden, layer->outputs, r->input, r->tensors[0],
             layer->bias ? r->tensors[1] : NULL, output);
-    } else if (kind == &weft_kind_relu || kind == &weft_kind_gelu) {
+    } else if (kind == &weft_kind_relu || (kind == &weft_kind_gelu && !layer->keys[0].flag)) {
         for (int64_t i = 0; i < rows * layer->hidden; i++) {
             output[i] = kind == &weft_kind_gelu ? gelu(r->input[i]) : fmax(r->input[i], 0);
         }

@@ -35,6 +35,8 @@ static double activated_by(enum weft_word kind, double x)
 {
     const double cubic = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
     if (kind == WEFT_WORD_SQUARED_RELU) return pow(fmax(x, 0), 2);
+    if (kind == WEFT_WORD_GELU_ERF) return 0.5 * x * erfc(-x / sqrt(2));
+    if (kind == WEFT_WORD_TANH) return tanh(x);
     return kind == WEFT_WORD_RELU ? fmax(x, 0) : 0.5 * x * (1 + tanh(cubic));
 }
 
@@ -63,7 +65,7 @@ static double normal_of(const struct interpreter *in, const struct weft_walk_ste
     for (int64_t k = 0; k < width; k++)
         squares += pow(*element_of(in, &step->in[0], row, first + k) - mean, 2) / (double)width;
     const double x = *element_of(in, &step->in[0], row, column) - mean;
-    const double epsilon = layer ? 1e-5 : step->numbers.epsilon;
+    const double epsilon = layer && step->from->epsilon == NULL ? 1e-5 : step->numbers.epsilon;
     const double weight = step->numbers.shift + tensor_of(in, step, 0)[column - first];
     return x / sqrt(squares + epsilon) * weight + (bias != NULL ? bias[column] : 0);
 }
@@ -128,6 +130,17 @@ static double activation_of(const struct interpreter *in, const struct weft_walk
     return activated_by(step->from->kind, *element_of(in, &step->in[0], row, column));
 }
 
+static double with_table_of(const struct interpreter *in, const struct weft_walk_step *step,
+                            int64_t row, int64_t column)
+{
+    const int64_t columns = width_of(&step->in[0]), position = row % in->from->seq_len;
+    const int64_t taken = step->sizes.positions > 0 ? position : 0;
+    const double *first = tensor_of(in, step, 1);
+    const double x = *element_of(in, &step->in[0], row, column);
+    return (first != NULL && position == 0 ? first[column] : x) +
+           tensor_of(in, step, 0)[taken * columns + column];
+}
+
 /* Ops of rows of numbers. */
 static const struct {
     const struct weft_op *op;
@@ -136,7 +149,7 @@ static const struct {
 } ops[] = {{&weft_op_product, product_of}, {&weft_op_norm, normal_of},
            {&weft_op_rope, turned_of},     {&weft_op_attend, attended_of},
            {&weft_op_gate, gated_of},      {&weft_op_activate, activation_of},
-           {&weft_op_add, sum_of}};
+           {&weft_op_add, sum_of},         {&weft_op_add_rows, with_table_of}};
 
 static void run_step(struct interpreter *in, const struct weft_walk_step *step)
 {

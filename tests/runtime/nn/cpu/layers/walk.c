@@ -186,9 +186,9 @@ Test(block, kinds_for_planning_are_not_prepared)
     struct weft_layer layer = subject_block(6, 2, 10);
     struct weft_error err = {0};
     const void *prepared = &layer;
-    layer.kind = &weft_kind_encoder_block;
+    layer.kind = &weft_kind_moe_block;
     const struct weft_nn_call call = {.layer = &layer, .batch = {1, 5, WEFT_F32, false, false}};
     cr_assert_eq(weft_nn_prepare(nn, &call, NULL, &prepared, &err), WEFT_E_DATA);
-    cr_assert_not_null(strstr(err.text, "encoder_block"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "moe_block"), "%s", err.text);
     weft_nn_close(nn);
 }

@@ -57,14 +57,6 @@ const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step
 bool weft_cadence_read(const char *name, enum weft_cadence *out);
 /* "format" of data. AUTO: a token file if it has a header, otherwise a text. BYTES: any file. */
 enum weft_data_format { WEFT_DATA_AUTO, WEFT_DATA_BYTES, WEFT_DATA_FORMAT_COUNT };
-enum weft_lr_schedule {
-    WEFT_LR_CONSTANT,
-    WEFT_LR_COSINE,
-    WEFT_LR_LINEAR,
-    WEFT_LR_WSD, /* warm-up, stable, decay (Hu et al. 2024) */
-    WEFT_LR_SCHEDULE_COUNT
-};
-
 struct weft_train {
     int64_t steps, seq_len, seed;
     int64_t micro_batch, grad_accum, idle; /* the split at hand: weft_config_micro_steps */
@@ -74,6 +66,8 @@ struct weft_train {
     } asked;
     const char *data; /* path of a text or token file, resolved; NULL: not given */
     int data_format;  /* enum weft_data_format */
+    struct weft_padding padding;
+    struct weft_masking masked;
     struct {
         const char *data; /* path, resolved; NULL: not given */
         int data_format;

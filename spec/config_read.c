@@ -195,6 +195,32 @@ static void check_across(const struct weft_section *section, const struct weft_c
                           "is %lld, and %s; or set it to 0", (long long)train->every, why);
 }
 
+/* The settings and models that cannot leave out labels. */
+static void check_labels(const struct weft_section *section, const struct weft_config *config,
+                         struct weft_findings *findings)
+{
+    const struct weft_train *train = &config->train;
+    const struct weft_model *model = config->model;
+    const char *key = train->masked.given ? "masked" : "padding", *why = NULL;
+    const int64_t token = train->masked.given ? train->masked.token : train->padding.token;
+    if (!train->masked.given && !train->padding.given) return;
+    const int64_t vocab = model->layers[0].vocab;
+    char path[32];
+    snprintf(path, sizeof path, "$.train.%s", key);
+    if (!weft_model_reads_tokens(model) || weft_model_tells_classes(model))
+        why = "the model must read tokens and predict tokens: begin it with an embedding, end it "
+              "with an lm_head, or leave the key out";
+    else if (train->every > 0)
+        why = "nodes that step on their own have different numbers of labels: set "
+              "train.across.every to 0, or leave the key out";
+    if (why != NULL)
+        weft_findings_add(findings, section->source, path, "%s", why);
+    else if (token >= vocab || (train->padding.given && train->padding.token >= vocab))
+        weft_findings_add(findings, section->source, path,
+                          "a token of it is outside the vocabulary, 0 to %lld",
+                          (long long)vocab - 1);
+}
+
 /* Checks that shapes chain and sizes do not overflow, after every single layer passed. */
 static void check_model(const struct weft_section *section, struct weft_config *config,
                         const struct weft_layer *layers, int32_t n_layers,
@@ -387,6 +413,8 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
         convert_batches(&sections->run, config, &findings);
         check_model(&sections->model, config, layers, n_layers, &findings);
     }
+    if (findings.count == 0 && config->model != NULL)
+        check_labels(&sections->run, config, &findings);
     if (findings.count == 0) weft_config_take_recompute(config, &findings);
     enum weft_status status = weft_findings_status(&findings, err);
     weft_findings_finish(&findings);

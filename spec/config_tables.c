@@ -259,6 +259,24 @@ static const struct weft_field data_fields[] = {
 static const struct weft_field_table data_table = {
     "data", "The data to read. A path alone means `{\"path\": PATH}`.", ROWS(data_fields)};
 
+static const struct weft_field padding_fields[] = {
+    {"token", WEFT_FIELD_INTEGER, AT(weft_padding, token), NULL, 0, INT32_MOST, NULL, NULL,
+     "a target with this token has no loss"},
+};
+static const struct weft_field_table padding_table = {
+    "padding", "Targets without a loss. The loss is a mean over the others of all ranks.",
+    ROWS(padding_fields)};
+
+static const struct weft_field masked_fields[] = {
+    {"token", WEFT_FIELD_INTEGER, AT(weft_masking, token), NULL, 0, INT32_MOST, NULL, NULL,
+     "the mask"},
+    {"share", WEFT_FIELD_NUMBER, AT(weft_masking, share), "0.15", 1e-6, 1, NULL, NULL,
+     "of tokens that are predicted; of ten, eight are masked, one is random, and one stays"},
+};
+static const struct weft_field_table masked_table = {
+    "masked", "Predicts masked tokens from all others (Devlin et al. 2019), not the next token.",
+    ROWS(masked_fields)};
+
 static const struct weft_field validation_data_fields[] = {
     {"path", WEFT_FIELD_STRING, AT(weft_train, validation.data), NULL, 0, 0, NULL, NULL,
      "of a file, or a pattern of paths"},
@@ -354,6 +372,10 @@ static const struct weft_field train_fields[] = {
      "tokens modulo 2^32), or a pattern of such paths (train_*.bin), which are read as one; needed "
      "to train. Other files are refused, unless given as `{\"path\": PATH, \"format\": "
      "\"bytes\"}`"},
+    {"padding", WEFT_FIELD_OBJECT, AT(weft_train, padding), "null", 0, 0, NULL, &padding_table,
+     "targets without a loss; left out: all targets count. On CPUs"},
+    {"masked", WEFT_FIELD_OBJECT, AT(weft_train, masked), "null", 0, 0, NULL, &masked_table,
+     "predicts masked tokens, as BERT; left out: the next token. On CPUs"},
     {"validation", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &validation_table,
      "evaluation on held-out data"},
     {"compare_every", WEFT_FIELD_INTEGER, AT(weft_train, compare_every), "100", 0, 1e12, NULL, NULL,

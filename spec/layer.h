@@ -48,8 +48,20 @@ struct weft_layer {
 /* The name of the layer's kind in configs. */
 const char *weft_layer_type_of(const struct weft_layer *layer);
 
-/* The target of a row without loss, in an evaluation; its gradient is undefined. */
-enum { WEFT_NO_TARGET = INT32_MIN };
+/* Targets of rows without a loss: in an evaluation, where the gradient is undefined, and of a label
+ * that training leaves out, where the gradient is 0. */
+enum { WEFT_NO_TARGET = INT32_MIN, WEFT_LEFT_OUT };
+
+/* Labels that training leaves out. */
+struct weft_padding {
+    bool given;    /* must be first */
+    int64_t token; /* a target with it has no loss */
+};
+struct weft_masking {
+    bool given;    /* must be first */
+    int64_t token; /* the mask */
+    double share;  /* of tokens that are predicted */
+};
 
 struct weft_batch {
     int64_t samples; /* of one rank and micro-step */

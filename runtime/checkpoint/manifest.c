@@ -96,7 +96,8 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
 
 /* Keys of the train section that a step depends on, besides model, data and batch. */
 static const char *const setting_names[] = {"steps",     "seq_len", "seed",      "precision",
-                                            "optimizer", "reduce",  "clip_norm", "lr_schedule"};
+                                            "optimizer", "reduce",  "clip_norm", "lr_schedule",
+                                            "padding",   "masked"};
 enum { N_SETTINGS = sizeof setting_names / sizeof setting_names[0] };
 
 static void pick_settings(const struct weft_json_value *root, struct weft_text *out)

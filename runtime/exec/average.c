@@ -76,7 +76,7 @@ enum weft_status weft_exec_share_result(struct weft_exec *exec, struct weft_step
         result->earlier |= all[r].earlier != 0;
         if (all[r].suspect > result->suspect) result->suspect = all[r].suspect;
     }
-    result->loss = weft_exec_mean_loss(mine.loss, exec->all_rows * exec->average->nodes);
+    result->loss = weft_exec_mean_loss(mine.loss, exec->rows * exec->average->nodes);
     free(all);
     return WEFT_OK;
 }

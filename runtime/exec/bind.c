@@ -103,8 +103,9 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
     call->layer = layer;
     call->batch = weft_config_batch(exec->options.config);
     call->gradient_dtype = exec_reduce(exec);
-    call->loss_scale = 1.0 / (double)exec->all_rows;
-    call->scale = EXEC_OWN(exec, step.loss_scale);
+    call->loss_scale = 1;
+    call->scale =
+        at->carried ? EXEC_OWN(exec, step.carried_scale) : EXEC_OWN(exec, step.loss_scale);
     call->loss = last ? EXEC_OWN(exec, loss) : NULL;
     call->adds_loss = at->micro % exec->options.program->period.group != 0;
     call->input = at->layer == 0 ? buffer_address(binding, WEFT_BUFFER_INPUT, -1)
@@ -496,6 +497,7 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     exec->own = exec->record + EXEC_SENT_WORDS * sizeof(uint64_t);
     exec->all_rows = loss_rows(config) * (exec->ranks * program->period.n_micro -
                                           program->period.idle * program->period.group);
+    exec->rows = exec->carried_rows = exec->all_rows;
     return WEFT_OK;
 }
 

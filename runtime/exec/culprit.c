@@ -243,6 +243,7 @@ static void push_sums(struct weft_exec *exec, const struct exec_bound *bound,
                     &to->bad);
     weft_arena_read(exec->arena, stream, EXEC_OWN(exec, loss), sizeof to->loss, &to->loss);
     clear_sums(exec);
+    to->rows = bound->carried ? exec->carried_rows : exec->rows;
     exec->groups.of[written->round] = exec->groups.step - (bound->carried ? 1 : 0);
 }
 
@@ -259,7 +260,7 @@ bool weft_exec_next_group(struct weft_exec *exec, int32_t *round, struct weft_gr
     *out = (struct weft_group_line){
         .step = groups->of[*round],
         .group = *round, /* of one rank */
-        .loss = sums->loss / ((double)exec->all_rows / (double)groups->n),
+        .loss = sums->loss / ((double)sums->rows / (double)groups->n),
         .norm = sums->bad != 0 ? INFINITY : norm / groups->scale * (double)groups->n,
     };
     groups->of[*round] = 0;

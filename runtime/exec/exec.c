@@ -291,6 +291,8 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     weft_exec_turn(exec);
     exec->inputs = inputs;
     exec->last_step = inputs->step;
+    exec->carried_rows = exec->rows;
+    exec->rows = inputs->rows > 0 ? inputs->rows : exec->all_rows;
     exec->periods++;
     weft_exec_push_step(exec);
     weft_exec_push_hashes(exec, inputs->step - 1);
@@ -354,6 +356,7 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
     bool rotated = exec->options.program->period.rotated;
+    exec->carried_rows = exec->rows;
     weft_exec_turn(exec);
     weft_exec_push_step(exec);
     weft_exec_push_hashes(exec, exec->last_step);

@@ -20,7 +20,8 @@ struct exec_written {
 struct exec_group_sums {
     uint64_t bins[WEFT_NORM_WORDS];
     uint64_t bad;
-    double loss; /* over the group's rows */
+    double loss;  /* over the group's rows */
+    int64_t rows; /* of its step with a loss, over all groups */
 };
 
 struct exec_groups {

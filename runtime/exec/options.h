@@ -76,6 +76,8 @@ struct weft_step_inputs {
     int64_t step;           /* of these inputs: 1, 2, ... */
     double lr;              /* learning rate of these gradients' update, at the next step's start */
     bool stop;              /* this rank was told to stop */
+    int64_t rows; /* targets of the step with a loss, over all ranks: loss and gradients are
+                     divided by their number; 0: all targets */
 };
 
 /* Hashes of each group's gradient before the sum over ranks. Groups are numbered in data order, and
@@ -97,7 +99,7 @@ struct weft_group_line {
 };
 
 struct weft_step_result {
-    double loss; /* mean over all rows of all ranks */
+    double loss; /* mean over all targets of all ranks that have a loss */
     double norm; /* of the whole gradient before clipping; negative if not computed */
     double clip; /* coefficient used; 1: not clipped */
     bool stop;   /* some rank was told to stop; the same on all ranks */

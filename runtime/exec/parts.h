@@ -99,6 +99,7 @@ struct weft_exec {
 
     int64_t input_bytes, target_bytes;
     int64_t all_rows;                         /* over all micro-steps and ranks of comm */
+    int64_t rows, carried_rows;               /* with a loss: of the step, and of the step before */
     unsigned char *record, *record_sum, *own; /* own: struct exec_own */
     struct exec_mailbox mailbox;
     struct exec_away *away;       /* NULL: no state is on a disk */

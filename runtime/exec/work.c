@@ -153,7 +153,8 @@ void weft_exec_push_step(struct weft_exec *exec)
     const int64_t from = offsetof(struct weft_nn_step, adamw); /* after stop, which is no scalar */
     exec->step.adamw = exec->pending.optimizer.adamw;
     exec->step.sgd = exec->pending.optimizer.sgd;
-    exec->step.loss_scale = exec->scale.scale;
+    exec->step.loss_scale = 1.0 / (double)exec->rows * exec->scale.scale;
+    exec->step.carried_scale = 1.0 / (double)exec->carried_rows * exec->scale.scale;
     weft_arena_write(exec->arena, compute_of(exec), EXEC_OWN(exec, step.adamw), &exec->step.adamw,
                      (int64_t)sizeof exec->step - from);
 }
@@ -193,7 +194,7 @@ struct weft_step_result weft_exec_finish(const struct weft_exec *exec)
         .norm = -1,
         .loss_scale = exec->scale.scale,
         .clip = 1,
-        .loss = weft_exec_mean_loss(sum + EXEC_WORD_LOSS, exec->all_rows),
+        .loss = weft_exec_mean_loss(sum + EXEC_WORD_LOSS, exec->rows),
         .stop = sum[EXEC_WORD_STOP] != 0,
         .suspect = -1,
         .earlier = weft_exec_is_bad(exec, exec->mailbox.earlier),

@@ -100,17 +100,16 @@ struct weft_nn_call {
     bool adds_loss;         /* adds to *loss */
     const void *prepared;   /* of weft_nn_prepare; or NULL: each call does its work */
     const void *input;      /* int32 tokens for an embedding, otherwise [T, width] */
-    const int32_t *targets; /* of classes; in forward also WEFT_NO_TARGET */
+    const int32_t *targets; /* of classes; also WEFT_NO_TARGET, or on a CPU WEFT_LEFT_OUT */
     void *output;
     void *saved;     /* of the bytes that the level keeps */
     void *temporary; /* with the bytes that the level drops */
     void *scratch;   /* the plan's memory for a GPU's kernels; NULL: none */
     int64_t scratch_bytes;
-    const void *output_gradient; /* [T, outputs]; not for loss layers */
-    void *input_gradient;        /* NULL: not wanted (first layer) */
-    double loss_scale;   /* loss layers: factor of every row's loss in the gradient, 1 / rows of all
-                            ranks */
-    const double *scale; /* in device memory: another factor, for f16; NULL: 1 */
+    const void *output_gradient;       /* [T, outputs]; not for loss layers */
+    void *input_gradient;              /* NULL: not wanted (first layer) */
+    double loss_scale;                 /* loss layers: factor of every row's loss in the gradient */
+    const double *scale;               /* in device memory: another factor, of the step; NULL: 1 */
     const struct weft_nn_cache *cache; /* of a part of a sequence; or NULL */
     double *loss; /* loss layers, forward: sum of rows' losses on this rank (natural log) */
 };

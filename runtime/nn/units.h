@@ -54,7 +54,8 @@ struct weft_nn_step {
     uint32_t stop, unused;   /* stop not 0: no update; set by looks and collectives */
     struct weft_adamw adamw; /* with the rule's decay */
     struct weft_sgd sgd;
-    double loss_scale; /* of the next backward */
+    double loss_scale;    /* of the next backward: the factor of each row's loss in the gradient */
+    double carried_scale; /* the same of the step before, for backwards that a period carries */
 };
 
 /* Loads n numbers of the host, rounded to `dtype`. */

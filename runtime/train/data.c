@@ -19,6 +19,9 @@ struct weft_data {
     int64_t classes; /* of a classifier; 0: the target is the next token */
     bool tokens;     /* the model begins with an embedding */
     uint64_t seed;
+    struct weft_padding padding;
+    struct weft_masking masked;
+    int64_t vocab;   /* of the embedding */
     int32_t *sample; /* [sample_tokens + 1], scratch */
 };
 
@@ -36,6 +39,19 @@ static int64_t least_vocab(const struct weft_model *model)
 bool weft_data_has_held_out(const struct weft_config *config)
 {
     return config->train.validation.data != NULL || config->train.validation.share > 0;
+}
+
+bool weft_data_leaves_out(const struct weft_config *config)
+{
+    return config->train.padding.given || config->train.masked.given;
+}
+
+int64_t weft_data_count(const int32_t *targets, int64_t n)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++)
+        count += targets[i] != WEFT_LEFT_OUT && targets[i] != WEFT_NO_TARGET;
+    return count;
 }
 
 /* Sets the part's range of tokens in the corpora. */
@@ -74,6 +90,9 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     data->sample_tokens = train->seq_len * (data->tokens ? 1 : model->layers[0].hidden);
     data->classes = weft_model_tells_classes(model) ? last->outputs : 0;
     data->seed = (uint64_t)train->seed;
+    data->padding = train->padding;
+    data->masked = train->masked;
+    data->vocab = model->layers[0].vocab;
     data->of = train->validation.samples;
     WEFT_TRY(weft_corpora_open(
         other ? train->validation.data : train->data,
@@ -125,7 +144,34 @@ int64_t weft_data_place(const struct weft_data *data, int64_t step, int64_t samp
     return data->first + (int64_t)(share * (double)(places - 1));
 }
 
-static void fill_sample(const struct weft_data *data, void *input, int32_t *targets)
+static bool is_padding(const struct weft_data *data, int32_t token)
+{
+    return data->padding.given && token == data->padding.token;
+}
+
+/* Replaces tokens of a sample, and makes the chosen ones its targets: a function of the seed, the
+ * step, the sample and the place. */
+static void mask_tokens(const struct weft_data *data, int64_t step, int64_t sample, int32_t *input,
+                        int32_t *targets)
+{
+    const char *name = data->part == WEFT_DATA_TRAINING ? "mask" : "heldmask";
+    const uint64_t stream = weft_hash_string(name) + (uint64_t)step;
+    const double share = data->masked.share;
+    for (int64_t i = 0; i < data->seq_len; i++) {
+        const uint64_t place = 2 * ((uint64_t)sample * (uint64_t)data->seq_len + (uint64_t)i);
+        const double drawn = weft_rng_uniform(data->seed, stream, place);
+        const bool chosen = drawn < share && !is_padding(data, input[i]);
+        targets[i] = chosen ? input[i] : WEFT_LEFT_OUT;
+        if (chosen && drawn < 0.8 * share)
+            input[i] = (int32_t)data->masked.token;
+        else if (chosen && drawn < 0.9 * share)
+            input[i] =
+                (int32_t)weft_rng_below(data->seed, stream, place + 1, (uint64_t)data->vocab);
+    }
+}
+
+static void fill_sample(const struct weft_data *data, int64_t step, int64_t sample, void *input,
+                        int32_t *targets)
 {
     const int32_t *tokens = data->sample;
     if (data->tokens) {
@@ -140,8 +186,14 @@ static void fill_sample(const struct weft_data *data, void *input, int32_t *targ
         return;
     }
     int64_t width = data->sample_tokens / data->seq_len;
-    for (int64_t i = 0; i < data->seq_len; i++)
-        targets[i] = tokens[(i + 1) * width];
+    if (data->masked.given) {
+        mask_tokens(data, step, sample, input, targets);
+        return;
+    }
+    for (int64_t i = 0; i < data->seq_len; i++) {
+        const int32_t target = tokens[(i + 1) * width];
+        targets[i] = is_padding(data, target) ? WEFT_LEFT_OUT : target;
+    }
 }
 
 struct weft_data_share weft_data_share_of(const struct weft_config *config, int32_t rank,
@@ -166,7 +218,8 @@ enum weft_status weft_data_fill_share(struct weft_data *data, int64_t step,
         const int64_t sample = share->first + s / share->count * share->stride + s % share->count;
         WEFT_TRY(weft_corpora_read(&data->corpora, weft_data_place(data, step, sample),
                                    data->sample_tokens + 1, data->sample, err));
-        fill_sample(data, (char *)input + s * input_bytes, targets + s * n_targets);
+        fill_sample(data, data->part == WEFT_DATA_TRAINING ? step : 0, sample,
+                    (char *)input + s * input_bytes, targets + s * n_targets);
     }
     return WEFT_OK;
 }

@@ -28,10 +28,17 @@ void weft_data_close(struct weft_data *data);
 /* Whether the config holds data out. */
 bool weft_data_has_held_out(const struct weft_config *config);
 
+/* Whether the config leaves labels out, so that steps differ in their number of targets. */
+bool weft_data_leaves_out(const struct weft_config *config);
+/* The targets that have a loss. */
+int64_t weft_data_count(const int32_t *targets, int64_t n);
+
 /* Fills samples [first, first + count) of step `step` (1, 2, ...). Held-out samples ignore the
  * step: they are numbered within one evaluation. `input` is int32 tokens [count, seq_len] if the
  * model begins with an embedding, otherwise floats [count, hidden] in [-1, 1]. Targets are as in
  * spec/layer.h: the next token, or for a classifier the token after the sample modulo its classes.
+ * With train.masked they are the sample's own tokens where some of the input's were replaced. Other
+ * targets, and those of train.padding, are WEFT_LEFT_OUT.
  * Errors of weft_corpora_read. One caller at a time. */
 WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first,
                                               int64_t count, void *input, int32_t *targets,

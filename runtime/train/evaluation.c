@@ -13,6 +13,7 @@ static const int64_t patience_ns = INT64_C(1000000000);
 /* A rank's message about one micro-batch. */
 struct share {
     double loss;
+    int64_t targets; /* with a loss */
     bool gives_up;
 };
 
@@ -112,12 +113,15 @@ static bool is_impatient(const atomic_int *stop, int64_t *since_ns)
 /* Sums the losses in order of samples, so that any number of ranks gives the same sum. *whole is
  * false if some rank gave up, or has *unread; then all do. */
 static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_exec *exec,
-                                   const atomic_int *stop, double *sum, bool *whole,
-                                   struct weft_error *unread, struct weft_error *err)
+                                   const atomic_int *stop, double *sum, int64_t *targets,
+                                   bool *whole, struct weft_error *unread, struct weft_error *err)
 {
     const struct weft_train *train = &e->config->train;
     int64_t ranks = weft_comm_ranks(e->comm), rank = weft_comm_rank(e->comm), since_ns = 0;
+    const struct weft_batch batch = weft_config_batch(e->config);
+    const int64_t n_targets = weft_model_targets(e->config->model, &batch);
     *sum = 0;
+    *targets = 0;
     *whole = true;
     for (int64_t first = 0; *whole && first < train->validation.samples;
          first += ranks * train->micro_batch) {
@@ -126,10 +130,12 @@ static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_
         bool read = fill_batch(e, first + rank * train->micro_batch, unread) == WEFT_OK;
         if (!read) fill_nothing(e);
         WEFT_TRY(weft_exec_evaluate(exec, e->input, e->targets, &mine.loss, err));
+        mine.targets = weft_data_count(e->targets, n_targets);
         mine.gives_up = !read || is_impatient(stop, &since_ns);
         WEFT_TRY(weft_comm_exchange(e->comm, &mine, sizeof mine, e->shares, err));
         for (int64_t r = 0; r < ranks; r++) {
             *sum += e->shares[r].loss;
+            *targets += e->shares[r].targets;
             *whole = *whole && !e->shares[r].gives_up;
         }
     }
@@ -144,16 +150,16 @@ enum weft_status weft_evaluation_run(struct weft_evaluation *e, struct weft_exec
     const struct weft_model *model = e->config->model;
     const struct weft_train *train = &e->config->train;
     bool classes = weft_model_tells_classes(model);
-    int64_t start_ns = weft_clock_now_ns();
+    int64_t start_ns = weft_clock_now_ns(), targets = 0;
     double sum = 0;
     WEFT_TRY(weft_exec_settle(exec, err));
-    WEFT_TRY(sum_losses(e, exec, stop, &sum, whole, unread, err));
+    WEFT_TRY(sum_losses(e, exec, stop, &sum, &targets, whole, unread, err));
     if (!*whole) return WEFT_OK;
     int64_t samples = train->validation.samples;
     *out = (struct weft_evaluation_line){
         .step = step,
         .samples = samples,
-        .loss = sum / (double)(samples * (classes ? 1 : train->seq_len)),
+        .loss = sum / (double)targets,
         .of = classes                      ? WEFT_LOSS_OF_SAMPLE
               : weft_data_is_text(e->data) ? WEFT_LOSS_OF_BYTE
                                            : WEFT_LOSS_OF_TOKEN,

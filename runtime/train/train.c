@@ -16,6 +16,7 @@
 #include "runtime/train/data.h"
 #include "runtime/train/dump/dump.h"
 #include "runtime/train/evaluation.h"
+#include "runtime/train/generate.h"
 #include "runtime/train/identity.h"
 #include "runtime/train/pace.h"
 #include "runtime/train/reader.h"
@@ -90,6 +91,17 @@ static enum weft_status refuse_config(const struct weft_config *config, struct w
     return WEFT_OK;
 }
 
+/* GPUs have no kernel of rows that are left out. */
+static enum weft_status refuse_labels(const struct weft_config *config, struct weft_error *err)
+{
+    if (!weft_data_leaves_out(config) || config->cluster.device.type == WEFT_DEVICE_CPU)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: $.train.%s: CPUs alone leave out labels so far: set cluster.device.type "
+                     "to \"cpu\", or leave the key out",
+                     config->source, config->train.masked.given ? "masked" : "padding");
+}
+
 static enum weft_status check_data(const struct weft_config *config, struct weft_data **training,
                                    struct weft_data **held_out, struct weft_error *err)
 {
@@ -125,13 +137,30 @@ static void warn_of_rest(const struct weft_config *config)
              config->source, train->every, train->steps % train->every, train->steps);
 }
 
+/* Attention without a mask sees the next token. */
+static void warn_of_seen_targets(const struct weft_config *config)
+{
+    const struct weft_model *model = config->model;
+    if (config->train.masked.given || !weft_model_reads_tokens(model) ||
+        weft_model_tells_classes(model))
+        return;
+    const struct weft_layer *layer = weft_generate_sees_later(model);
+    if (layer != NULL)
+        weft_log(WEFT_LOG_WARNING,
+                 "layer %s: its attention sees the next token, which is the target, so the loss "
+                 "falls without learning: set train.masked",
+                 layer->name);
+}
+
 enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
 {
     struct weft_data *training = NULL, *held_out = NULL;
     WEFT_TRY(refuse_config(config, err));
+    WEFT_TRY(refuse_labels(config, err));
     weft_train_warn_of_lr(&config->train);
     warn_of_batches(config);
     warn_of_rest(config);
+    warn_of_seen_targets(config);
     enum weft_status status = check_data(config, &training, &held_out, err);
     weft_data_close(held_out);
     weft_data_close(training);
@@ -477,6 +506,32 @@ static enum weft_status take_inputs(struct run *run, int64_t step, struct weft_s
     return WEFT_OK;
 }
 
+/* Counts the step's targets with a loss, over all ranks. */
+static enum weft_status count_targets(struct run *run, struct weft_step_inputs *inputs,
+                                      struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
+    if (!weft_data_leaves_out(o->config)) return WEFT_OK;
+    const struct weft_batch batch = weft_config_batch(o->config);
+    const struct weft_data_share share =
+        weft_data_share_of(o->config, run->rank, o->program->period.group);
+    const int64_t of_sample = weft_model_targets(o->config->model, &batch) / batch.samples;
+    const int64_t mine = weft_data_count(inputs->targets, share.rounds * share.count * of_sample);
+    int64_t *all = calloc((size_t)run->ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' targets");
+    const enum weft_status status = weft_comm_exchange(o->comm, &mine, sizeof mine, all, err);
+    for (int32_t r = 0; r < run->ranks && status == WEFT_OK; r++)
+        inputs->rows += all[r];
+    free(all);
+    if (status != WEFT_OK || inputs->rows > 0) return status;
+    return weft_fail(err, WEFT_E_DATA,
+                     "step %" PRId64 ": no target has a loss, so nothing can be learned: take a "
+                     "larger batch%s",
+                     inputs->step,
+                     run->train->masked.given ? ", or a larger train.masked.share"
+                                              : ", or data with less of train.padding.token");
+}
+
 /* All ranks fail with the first rank that could not read its data. */
 static enum weft_status share_unread(struct run *run, struct weft_error *err)
 {
@@ -556,6 +611,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     int64_t wait_ns = 0;
     struct weft_step_inputs inputs;
     WEFT_TRY(take_inputs(run, step, &inputs, &wait_ns, err));
+    WEFT_TRY(count_targets(run, &inputs, err));
     struct weft_step_result result = {0};
     struct weft_hash parameters = {0};
     if (run->dump != NULL) WEFT_TRY(weft_dump_before(run->dump, run->exec, step, err));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "spec/schedule.h"
 #include "tests/spec/config_text.h"
 
 Test(config, integers_are_read_exactly_up_to_the_documented_most)

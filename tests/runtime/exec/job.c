@@ -326,8 +326,11 @@ struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
 {
     const struct weft_train *train = &r->job->config->train;
     struct weft_step_result result;
-    struct weft_step_inputs inputs = {
-        .input = r->input, .targets = r->targets, .step = step, .lr = weft_train_lr(train, step)};
+    struct weft_step_inputs inputs = {.input = r->input,
+                                      .targets = r->targets,
+                                      .step = step,
+                                      .lr = weft_train_lr(train, step),
+                                      .rows = r->rows};
     const struct weft_data_share share =
         weft_data_share_of(r->job->config, r->rank, r->job->program->period.group);
     OK(weft_data_fill_share(r->data, step, &share, r->input, r->targets, &err));

@@ -72,6 +72,7 @@ struct job_rank {
     struct weft_data *data;
     void *input;
     int32_t *targets;
+    int64_t rows; /* of weft_step_inputs; 0 after open */
 };
 
 void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,

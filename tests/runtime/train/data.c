@@ -214,6 +214,71 @@ Test(data, numbers_and_classes)
     weft_config_destroy(config);
 }
 
+static void check_padding(const int32_t *input, const int32_t *targets)
+{
+    int n = 0;
+    for (int i = 0; i < SAMPLES * SEQ; i++) {
+        const bool left_out = targets[i] == WEFT_LEFT_OUT;
+        cr_assert_eq(left_out, input[i] + 1 == 9);
+        n += left_out;
+        if (!left_out) cr_assert_eq(targets[i], input[i] + 1);
+    }
+    cr_assert_eq(weft_data_count(targets, SAMPLES * SEQ), SAMPLES * SEQ - n);
+}
+
+Test(data, padding_has_no_loss)
+{
+    char path[32];
+    struct weft_config *config =
+        parse_run(text_run, write_text(path, 20), "train.padding={\"token\":9}");
+    struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
+    int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ];
+    cr_assert(weft_data_leaves_out(config));
+    for (int64_t step = 1; step <= 20; step++) {
+        fill(data, step, 0, SAMPLES, input, targets);
+        check_padding(input, targets);
+    }
+    weft_data_close(data);
+    unlink(path);
+    weft_config_destroy(config);
+}
+
+/* Chosen tokens are the targets, whoever reads their sample; the others are as they were. */
+Test(data, masked_tokens_are_predicted)
+{
+    enum { STEPS = 200, N = SAMPLES * SEQ };
+    char path[32];
+    struct weft_config *plain = parse_run(text_run, write_text(path, 200), NULL);
+    struct weft_config *config =
+        parse_run(text_run, path, "train.masked={\"token\":255,\"share\":0.4}");
+    struct weft_data *whole = open_part(plain, WEFT_DATA_TRAINING);
+    struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
+    int32_t tokens[N], next[N], input[N], targets[N], alone[SEQ], of_alone[SEQ];
+    int chosen = 0, masked = 0, kept = 0;
+    for (int64_t step = 1; step <= STEPS; step++) {
+        fill(whole, step, 0, SAMPLES, tokens, next);
+        fill(data, step, 0, SAMPLES, input, targets);
+        for (int i = 0; i < N; i++) {
+            const bool is_chosen = targets[i] != WEFT_LEFT_OUT;
+            cr_assert_eq(is_chosen ? targets[i] : input[i], tokens[i]);
+            chosen += is_chosen;
+            masked += is_chosen && input[i] == 255;
+            kept += is_chosen && input[i] == tokens[i];
+        }
+        fill(data, step, 1, 1, alone, of_alone);
+        cr_assert_eq(memcmp(alone, input + SEQ, sizeof alone), 0);
+        cr_assert_eq(memcmp(of_alone, targets + SEQ, sizeof of_alone), 0);
+    }
+    cr_assert(abs(chosen - N * STEPS * 2 / 5) < N * STEPS / 20, "%d chosen", chosen);
+    cr_assert(abs(masked - chosen * 8 / 10) < chosen / 20, "%d of %d masked", masked, chosen);
+    cr_assert(abs(kept - chosen / 10) < chosen / 20, "%d of %d kept", kept, chosen);
+    weft_data_close(data);
+    weft_data_close(whole);
+    unlink(path);
+    weft_config_destroy(config);
+    weft_config_destroy(plain);
+}
+
 static void refused_data(struct weft_config *config, const char *path, enum weft_data_part part,
                          enum weft_status status, const char *text)
 {

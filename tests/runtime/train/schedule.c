@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "spec/schedule.h"
 
 static struct weft_train schedule(int type, int64_t warmup)
 {

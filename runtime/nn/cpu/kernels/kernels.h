@@ -91,8 +91,8 @@ struct weft_layer_kernels {
     /* d = p (d - sum of d p in the row), in place. */
     void (*softmax_backward)(int64_t rows, int64_t width, int64_t stride, const void *p, void *d);
     /* Turns logits in place into the gradient of -log softmax(logits)[target]. Returns the sum of
-     * the rows' losses in row order. Targets must be in range or WEFT_NO_TARGET, which leaves its
-     * row unchanged. */
+     * the rows' losses in row order. Targets must be in range, or WEFT_NO_TARGET, which leaves its
+     * row unchanged, or WEFT_LEFT_OUT, which makes its row 0. */
     double (*cross_entropy)(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
                             void *logits);
     /* The same of cap tanh(logits / cap). A row without a target gets these numbers. */

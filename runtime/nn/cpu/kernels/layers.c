@@ -585,7 +585,8 @@ static double cross_entropy(int64_t rows, int64_t width, int64_t stride, const i
     float kept[KEPT];
     double loss = 0;
     for (int64_t row = 0; row < rows; row++, logits += stride) {
-        if (targets[row] == WEFT_NO_TARGET) continue;
+        if (targets[row] == WEFT_LEFT_OUT) memset(logits, 0, (size_t)width * sizeof(element));
+        if (targets[row] == WEFT_NO_TARGET || targets[row] == WEFT_LEFT_OUT) continue;
         const float wanted = load(logits[targets[row]]);
         const float greatest = row_maximum(width, logits);
         const float sum = row_exponentials(width, greatest, logits, kept);
@@ -606,6 +607,10 @@ static double capped_cross_entropy(int64_t rows, int64_t width, int64_t stride, 
     double loss = 0;
     for (int64_t row = 0; row < rows; row++, logits += stride) {
         const int64_t target = targets[row];
+        if (targets[row] == WEFT_LEFT_OUT) {
+            memset(logits, 0, (size_t)width * sizeof(element));
+            continue;
+        }
         if (targets[row] == WEFT_NO_TARGET) {
             cap_rows(1, width, stride, cap, logits);
             continue;

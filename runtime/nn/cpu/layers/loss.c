@@ -7,7 +7,8 @@ static enum weft_status check_targets(const struct weft_nn_walked *at, struct we
     const int64_t classes = at->in[0].columns;
     for (int64_t i = 0; i < at->in[0].rows; i++) {
         const int32_t target = call->targets[i];
-        if (target != WEFT_NO_TARGET && (target < 0 || target >= classes)) {
+        const bool has_loss = target != WEFT_NO_TARGET && target != WEFT_LEFT_OUT;
+        if (has_loss && (target < 0 || target >= classes)) {
             return weft_fail(err, WEFT_E_DATA,
                              "layer %s: target %d of row %lld is outside 0 to %lld",
                              call->layer->name, (int)target, (long long)i, (long long)classes - 1);

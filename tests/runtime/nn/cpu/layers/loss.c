@@ -62,6 +62,13 @@ Test(loss, rows_without_a_target_have_none)
         sum += losses[row];
     }
     cr_assert_eq(sum, whole);
+    /* A label that is left out has no gradient either. */
+    targets[17] = WEFT_LEFT_OUT;
+    subject_forward(nn, &subject);
+    cr_assert_eq(subject.loss, 0);
+    subject_backward(nn, &subject);
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(subject_value(WEFT_F32, subject.call.input_gradient, 17 * 8 + i), 0);
     targets[17] = WEFT_NO_TARGET;
     subject_forward(nn, &subject);
     cr_assert_eq(subject.loss, 0);

@@ -245,7 +245,8 @@ static void add_links(struct weft_report *report, int32_t i, struct weft_page_se
     const struct weft_profile *profile = report->records[i].profile;
     if (profile == NULL || profile->ranks < 2) return;
     if (!weft_profile_timed_network(profile)) {
-        weft_section_say(section, "No link%s was measured: its times are figures of the cluster.",
+        weft_section_say(section,
+                         "No link%s was measured: the plan counts on the figures of the cluster.",
                          weft_report_of(report, i));
         return;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/placement.h"
 #include "problem/target.h"
+#include "problem/twins.h"
 
 #include <stdlib.h>
 
@@ -76,6 +77,29 @@ static int32_t find_unordered(const struct weft_problem *problem,
         reached[of->lane] = order;
     }
     return -1;
+}
+
+/* Finds the first gather that is not launched as its twin of the first micro-step; -1: none. */
+static enum weft_status find_unlike(const struct weft_problem *problem,
+                                    const struct weft_placement *placements, int32_t n_placements,
+                                    int32_t *out, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    struct weft_twins twins = {0};
+    enum weft_status status = weft_twins_find(problem, &pool, &twins, err);
+    int32_t *launches = weft_pool_array(&pool, (size_t)problem->n_items + 1, sizeof *launches);
+    if (status == WEFT_OK && launches == NULL) status = weft_fail_memory(err, "plan");
+    *out = -1;
+    for (int32_t i = 0; status == WEFT_OK && i < n_placements; i++)
+        launches[placements[i].item] = placements[i].launch;
+    for (int32_t i = 0; status == WEFT_OK && i < n_placements && *out < 0; i++) {
+        const int32_t item = placements[i].item, leader = twins.leader[item];
+        if (leader == item) continue;
+        const int32_t launch = weft_twins_launch(problem, &twins, item, launches[leader]);
+        if (launch != placements[i].launch) *out = i;
+    }
+    weft_pool_finish(&pool);
+    return status;
 }
 
 /* Raises `slot` to the begin of the predecessor of `at`. */
@@ -221,10 +245,18 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
                     "first reductions, after their gradient, then gathers that the slot waits "
                     "for, then others";
     }
+    enum weft_status status = WEFT_OK;
+    if (fault == NULL && weft_problem_has_twins(problem)) {
+        status = find_unlike(problem, placements, n_placements, &at, err);
+        if (at >= 0)
+            fault = "the runtime that the plan is for has one list of gathers for all micro-steps, "
+                    "and the first one launches its gather elsewhere";
+    }
     free(blocks);
     free(normal);
     free(scratch);
     free(hooks);
+    if (status != WEFT_OK) return status;
     if (fault == NULL) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA, "%s: placements[%d]: %s", where, at, fault);
 }

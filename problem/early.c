@@ -60,9 +60,22 @@ static void mark_certain(const struct weft_problem *problem, int *certain)
     }
 }
 
-/* Widens an item's window to all that events allow it. */
+/* The first event that a gather may begin at: that of its own launch, or of the first hook that may
+ * launch it for later. */
+static int64_t first_event(const struct weft_problem *problem, const struct weft_event_slots *slots,
+                           const bool *hooks, const struct weft_item *item)
+{
+    const int64_t own = slots->own[item->last + 1];
+    if (weft_problem_must_block(problem, item)) return own;
+    int32_t hook = item->first;
+    while (hook <= item->last && !hooks[hook])
+        hook++;
+    return hook <= item->last && slots->list[hook] < own ? slots->list[hook] : own;
+}
+
+/* Sets an item's window to all that events allow it. */
 static void free_item(const struct weft_problem *problem, const struct weft_event_slots *slots,
-                      struct weft_item *item)
+                      const bool *hooks, struct weft_item *item)
 {
     if (!item->acquires) {
         if (weft_problem_n_moving(problem) < 2 || item->first == 0) return;
@@ -71,7 +84,8 @@ static void free_item(const struct weft_problem *problem, const struct weft_even
         return;
     }
     item->stair_bytes = 0;
-    if (slots->own[item->first] < item->first) item->first = (int32_t)slots->own[item->first];
+    const int64_t event = first_event(problem, slots, hooks, item);
+    item->first = event < item->last ? (int32_t)event : item->last;
 }
 
 static enum weft_status free_items(const struct weft_problem *problem, struct weft_problem *to,
@@ -81,16 +95,19 @@ static enum weft_status free_items(const struct weft_problem *problem, struct we
     to->items = weft_pool_array(&to->pool, n_items, sizeof *to->items);
     int *certain = calloc(n_slots, sizeof *certain);
     int64_t *all = calloc(2 * n_slots, sizeof *all);
-    if (to->items && certain && all) {
+    bool *hooks = calloc(n_slots, sizeof *hooks);
+    const bool made = to->items && certain && all && hooks;
+    if (made) {
         struct weft_event_slots slots = {all, all + n_slots};
+        weft_problem_hooks(problem, hooks);
         mark_certain(problem, certain);
         weft_event_slots_find(problem, find_certain, certain, &slots);
         for (size_t i = 0; i < n_items; i++) {
             to->items[i] = problem->items[i];
-            free_item(problem, &slots, &to->items[i].item);
+            free_item(problem, &slots, hooks, &to->items[i].item);
         }
     }
-    const bool made = to->items && certain && all;
+    free(hooks);
     free(certain);
     free(all);
     return made ? WEFT_OK : weft_fail_memory(err, "a problem's early form");

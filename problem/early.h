@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The early form of a problem is a relaxation for a target that runs ahead (plan/events.h). Gathers
- * may move from the first event that any plan lets them begin at, and hold no bytes before their
- * use, because memory follows their launch and not their move. With several lanes a reduction may
- * move from the backward slot of its gradient: compute may wait for a gather after it, and the
- * reduction does not. Launches have no order.
+ * may move from the first event that any plan lets them begin at: that of their own launch, or of
+ * the first hook of their window. They hold no bytes before their use, because memory follows their
+ * launch and not their move. With several lanes a reduction may move from the backward slot of its
+ * gradient: compute may wait for a gather after it, and the reduction does not. Launches have no
+ * order.
  *
  * Each plan of the problem is one of the early form: every block moves as the events let it, within
  * its window, and is complete in time, and no row is higher. So a certificate of the early form

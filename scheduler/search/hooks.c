@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "problem/target.h"
+#include "problem/twins.h"
 #include "program/predict.h"
 #include "scheduler/place/micro_steps.h"
 
@@ -20,7 +21,9 @@ struct weft_hooks {
     struct weft_pool pool;
     const struct weft_digest *table;
     struct weft_budget budget;
-    bool *hooks;                        /* [n_slots] */
+    bool *hooks;    /* [n_slots] */
+    bool has_twins; /* launches of twins follow from their leader */
+    struct weft_twins twins;
     struct choice best, present, trial; /* of all starts, of this one, and a neighbour */
     struct weft_move *moves;
     int64_t *rows;
@@ -51,6 +54,14 @@ enum weft_status weft_hooks_create(const struct weft_digest *table, struct weft_
         return weft_fail_memory(err, "a search of hooks");
     }
     weft_problem_hooks(table->problem, h->hooks);
+    h->has_twins = weft_problem_has_twins(table->problem);
+    if (h->has_twins) {
+        const enum weft_status status = weft_twins_find(table->problem, &h->pool, &h->twins, err);
+        if (status != WEFT_OK) {
+            weft_hooks_destroy(h);
+            return status;
+        }
+    }
     *out = h;
     return WEFT_OK;
 }
@@ -74,6 +85,20 @@ static void copy_choice(const struct weft_hooks *h, const struct choice *from, s
 static const struct weft_item *item_of(const struct weft_hooks *h, int32_t i)
 {
     return &h->table->problem->items[i].item;
+}
+
+/* Sets the launch of a gather, and of its twins. A leader alone gives launches. */
+static void set_launch(const struct weft_hooks *h, struct choice *choice, int32_t i, int32_t launch)
+{
+    choice->launch[i] = launch;
+    if (!h->has_twins) return;
+    for (int32_t k = h->twins.next[i]; k >= 0; k = h->twins.next[k])
+        choice->launch[k] = weft_twins_launch(h->table->problem, &h->twins, k, launch);
+}
+
+static bool is_leader(const struct weft_hooks *h, int32_t i)
+{
+    return !h->has_twins || h->twins.leader[i] == i;
 }
 
 /* Lists the choice's moves, gathers by their use. */
@@ -120,7 +145,6 @@ static enum weft_status measure_trial(struct weft_hooks *h, struct weft_error *e
         weft_plan_create(problem, "ilp", trial->strategies, h->moves, n, &plan, &why);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status == WEFT_OK) status = weft_plan_predict(plan, &why);
-    if (status == WEFT_OK) status = weft_place_micro_steps(plan, &why);
     if (status == WEFT_OK) {
         trial->step_ns = plan->prediction.step_ns;
         trial->peak_bytes = weft_plan_peak(plan, 0, NULL);
@@ -175,7 +199,7 @@ static enum weft_status try_launches(struct weft_hooks *h, int32_t i, bool *bett
 {
     enum { NEAR = 3 };
     const struct weft_item *item = item_of(h, i);
-    if (!weft_item_active(item, h->present.strategies)) return WEFT_OK;
+    if (!is_leader(h, i) || !weft_item_active(item, h->present.strategies)) return WEFT_OK;
     if (weft_problem_must_block(h->table->problem, item)) return WEFT_OK;
     const int32_t from = h->present.launch[i];
     for (int32_t by = -1; by <= 1; by += 2) {
@@ -183,12 +207,12 @@ static enum weft_status try_launches(struct weft_hooks *h, int32_t i, bool *bett
         for (int k = 0; k < NEAR && !weft_budget_is_over(h->budget); k++) {
             at = next_hook(h, item, at, by);
             if (at < 0) break;
-            h->trial.launch[i] = at;
+            set_launch(h, &h->trial, i, at);
             WEFT_TRY(try_trial(h, better, err));
         }
     }
     if (weft_budget_is_over(h->budget)) return WEFT_OK;
-    h->trial.launch[i] = item->last + 1;
+    set_launch(h, &h->trial, i, item->last + 1);
     return try_trial(h, better, err);
 }
 
@@ -225,8 +249,32 @@ static enum weft_status search_on(struct weft_hooks *h, struct weft_error *err)
 static void launch_plainly(struct weft_hooks *h, const int32_t *strategies)
 {
     memcpy(h->trial.strategies, strategies, (size_t)h->table->n_decisions * sizeof *strategies);
-    for (int32_t k = 0; k < h->table->n_gathers; k++)
-        h->trial.launch[h->table->gathers[k]] = own_launch(h, h->table->gathers[k]);
+    for (int32_t k = 0; k < h->table->n_gathers; k++) {
+        const int32_t i = h->table->gathers[k];
+        if (is_leader(h, i)) set_launch(h, &h->trial, i, own_launch(h, i));
+    }
+}
+
+/* Gives twins of the trial alike launches that fit: those of the micro-step that is the fastest for
+ * all. */
+static enum weft_status align_trial(struct weft_hooks *h, struct weft_error *err)
+{
+    const int32_t n = list_moves(h, &h->trial, h->moves);
+    struct weft_plan *plan = NULL;
+    struct weft_error why = {0};
+    if (!h->has_twins) return WEFT_OK;
+    enum weft_status status =
+        weft_plan_create(h->table->problem, "ilp", h->trial.strategies, h->moves, n, &plan, &why);
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    if (status == WEFT_OK) status = weft_plan_predict(plan, &why);
+    if (status == WEFT_OK) status = weft_place_micro_steps(plan, &why);
+    for (int32_t p = 0; status == WEFT_OK && p < plan->n_placements; p++) {
+        const struct weft_placement *at = &plan->placements[p];
+        if (item_of(h, at->item)->acquires && is_leader(h, at->item))
+            set_launch(h, &h->trial, at->item, at->launch);
+    }
+    weft_plan_destroy(plan);
+    return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", why.text);
 }
 
 enum weft_status weft_hooks_start(struct weft_hooks *hooks, const struct weft_candidate *from,
@@ -242,6 +290,7 @@ enum weft_status weft_hooks_start(struct weft_hooks *hooks, const struct weft_ca
         if (weft_problem_must_block(hooks->table->problem, item)) at = item->last + 1;
         hooks->trial.launch[move->item] = at;
     }
+    WEFT_TRY(align_trial(hooks, err));
     return search_on(hooks, err);
 }
 

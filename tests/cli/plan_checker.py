@@ -6,7 +6,7 @@ import json
 import struct
 
 from order_checker import refutes
-from plan_forms import in_pages, make_early, runs_ahead
+from plan_forms import in_pages, launch_slots, make_early, must_block, runs_ahead
 
 ONE = 1 << 40  # prices are multiples of 2^-40
 RATE = 1024
@@ -185,29 +185,43 @@ def check_placements(plan, problem, chosen):
             due_after[follows[i]] = min(due_after[follows[i]], due[item["lane"]])
 
 
+def check_twins(plan, problem):
+    """Later micro-steps launch their gathers as the first one does."""
+    def place(s):
+        return slots[s]["kind"], slots[s]["index"], slots[s]["micro"]
+
+    slots = problem.said["slots"]
+    at_place = {place(s): s for s in range(len(slots))}
+    first = {(item["decision"], *place(item["last"] + 1)[:2]): at["launch"]
+             for at in plan["placements"] for item in [problem.items[at["item"]]]
+             if item["acquires"] and slots[item["last"] + 1]["micro"] == 0}
+    for at in plan["placements"]:
+        item = problem.items[at["item"]]
+        kind, index, micro = place(item["last"] + 1)
+        if not item["acquires"] or micro == 0:
+            continue
+        launch, use = first[item["decision"], kind, index], item["last"] + 1
+        same = ("forward", 0) if slots[launch]["kind"] == "fill" else place(launch)[:2]
+        same = use if same == (kind, index) else at_place[(*same, micro)]
+        need(at["launch"] == (same if item["first"] <= same <= use else use), "a gather unlike the first micro-step's")
+
+
 def check_launches(plan, problem):
     """The rules of `for`."""
-    def is_forward(slot):
-        return slots[slot]["kind"] == "forward"
-
-    slots, n = problem.said["slots"], len(problem.decisions)
-    uses = {item["last"] + 1 for item in problem.items if item["acquires"]}
-    hooks = {s for s, slot in enumerate(slots) if slot["kind"] == "fill" or s in uses}
-    hooks |= {s for s in range(1, len(slots)) if slots[s]["kind"] == "backward" and is_forward(s - 1) and s - 1 in hooks}
-    hooks |= {s for s, slot in enumerate(slots) if is_forward(s) and slot["index"] == 0 and slot["micro"] > 0}
+    n, hooks = len(problem.decisions), launch_slots(problem.said)
     reached = [(0, 0)] * len(problem.lanes)
     for at in plan["placements"]:
         item = problem.items[at["item"]]
         if item["acquires"]:
-            last, use = slots[item["last"]], slots[item["last"] + 1]
-            blocks = last["micro"] < use["micro"] or (last["kind"], use["kind"]) == ("forward", "backward")
             need(at["launch"] in hooks, "a gather where no unit begins")
-            need(not blocks or at["launch"] == at["deadline"], "a gather of an earlier micro-step or forward")
+            need(not must_block(problem.said, item) or at["launch"] == at["deadline"],
+                 "a gather of an earlier micro-step or forward")
             place = (at["launch"], n if at["launch"] == at["deadline"] else n + 1)
         else:
             place = (at["launch"], n - 1 - item["decision"])
         need(reached[item["lane"]] <= place, "a launch ahead of its order")
         reached[item["lane"]] = place
+    check_twins(plan, problem)
 
 
 def plan_rows(plan, problem, chosen):

@@ -224,6 +224,34 @@ def plans_for_fsdp2_are_right_by_the_page(weft):
     assert counts[False] >= 20, counts
 
 
+@case
+def later_micro_steps_of_fsdp2_launch_as_the_first_one(weft):
+    """One gather that a later micro-step alone leaves to its unit is refused by both, mostly for that alone."""
+    config = tiny(cluster__ranks=4, train__grad_accum=2, cluster__link__intra__bandwidth="0.3GB/s",
+                  plan={"planner": "ilp", "for": "fsdp2-blocking", "work_limit": "100M"})
+    plan = plan_of(weft, config, 1.5)
+    items, slots, n = plan["problem"]["items"], plan["problem"]["slots"], len(plan["problem"]["decisions"])
+
+    def rank(at):
+        if not items[at["item"]]["acquires"]:
+            return at["launch"], n - 1 - items[at["item"]]["decision"]
+        return at["launch"], n if at["launch"] == at["deadline"] else n + 1
+
+    n_refused = 0
+    for k, at in enumerate(plan["placements"]):
+        item = items[at["item"]]
+        if not item["acquires"] or slots[item["last"] + 1]["micro"] == 0 or at["launch"] == at["deadline"]:
+            continue
+        edited = copy.deepcopy(plan)
+        edited["placements"][k]["launch"] = at["deadline"]
+        edited["placements"].sort(key=rank)
+        assert not placements_are_right(edited)
+        code, _, err = weft.run("verify", weft.write("edited.json", edited))
+        assert code == 65 and "placements[" in err, (code, err)
+        n_refused += "one list of gathers" in err
+    assert n_refused > 0
+
+
 def offloaded():
     """Returns a config whose slots wait for gathers and for copies from the host."""
     return tiny(cluster__host=HOST, plan={"planner": "ilp", "fuse": False, "blocks": 2, "gap": 0,

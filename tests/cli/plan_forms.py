@@ -29,16 +29,35 @@ def find_events(said, copies, syncs):
     return own, others
 
 
+def launch_slots(said):
+    """Slots of a problem for FSDP2 that launch gathers."""
+    slots = said["slots"]
+    forward = [slot["kind"] == "forward" for slot in slots]
+    uses = {item["last"] + 1 for item in said["items"] if item["acquires"]}
+    hooks = {s for s, slot in enumerate(slots) if slot["kind"] == "fill" or s in uses}
+    hooks |= {s for s in range(1, len(slots)) if slots[s]["kind"] == "backward" and forward[s - 1] and s - 1 in hooks}
+    return hooks | {s for s, slot in enumerate(slots) if forward[s] and slot["index"] == 0 and slot["micro"] > 0}
+
+
+def must_block(said, item):
+    last, use = said["slots"][item["last"]], said["slots"][item["last"] + 1]
+    return last["micro"] < use["micro"] or (last["kind"], use["kind"]) == ("forward", "backward")
+
+
 def make_early(said):
     """Returns the problem in which bounds are proven where the host runs ahead."""
     said = json.loads(json.dumps(said))
     certain = {item["last"] + 1 for item in said["items"] if item["acquires"]
                and len(item["strategies"]) == len(said["decisions"][item["decision"]]["strategies"])}
     syncs = {s for s, slot in enumerate(said["slots"]) if slot.get("syncs") and slot["kind"] == "forward"}
-    own, _ = find_events(said, certain, syncs)
+    own, others = find_events(said, certain, syncs)
+    hooks = sorted(launch_slots(said))
     for item in said["items"]:
         if item["acquires"]:
-            item["held_bytes"], item["first"] = 0, min(item["first"], own[item["first"]])
+            events = [own[item["last"] + 1]]
+            if not must_block(said, item):
+                events += [others[s] for s in hooks if item["first"] <= s <= item["last"]]
+            item["held_bytes"], item["first"] = 0, min(*events, item["last"])
         elif len(said["lanes"]) > 2 and item["first"] > 0:
             item["held_bytes"], item["first"] = 0, item["first"] - 1
     return said

@@ -21,9 +21,11 @@ struct made {
 };
 
 /* Three layers of random sizes. `channels`: communicators. Some seeds restrict gathers, and have
- * pools. */
+ * pools. Half of the seeds have two micro-steps, under either cadence. */
 static struct made make_three(uint64_t seed, int channels)
 {
+    const char *periods[] = {"", "", ", \"grad_accum\": 2, \"reduce\": \"step\"",
+                             ", \"grad_accum\": 2, \"reduce\": \"micro_step\""};
     const char *rules[] = {"", ", \"ahead\": 1, \"prefetch\": true", ", \"ahead\": 1"};
     struct made made = {0};
     struct weft_error err = {0};
@@ -44,8 +46,9 @@ static struct made make_three(uint64_t seed, int channels)
              "{\"flops\": {\"f32\": "
              "\"1G\"}, \"memory_bandwidth\": \"100GB/s\"}, \"link\": {\"intra\": {\"alpha\": "
              "\"1us\", \"bandwidth\": \"1GB/s\"}}}, \"train\": {\"steps\": 1, \"micro_batch\": 1, "
-             "\"seq_len\": 1, \"clip_norm\": 1}, \"plan\": {\"for\": \"fsdp2\"%s}}",
-             channels, seed % 4 == 3 ? "true" : "false", rules[seed / 2 % 3]);
+             "\"seq_len\": 1, \"clip_norm\": 1%s}, \"plan\": {\"for\": \"fsdp2\"%s}}",
+             channels, seed % 4 == 3 ? "true" : "false", periods[seed / 4 % 4],
+             rules[seed / 2 % 3]);
     struct weft_variant variants[WEFT_MOST_VARIANTS];
     cr_assert_eq(
         weft_config_parse(text, strlen(text), "three.json", ".", NULL, 0, &made.config, &err),
@@ -73,6 +76,45 @@ struct walk {
     int64_t best_ns, n_plans;
 };
 
+static bool is_same_slot(const struct weft_slot *a, const struct weft_slot *b)
+{
+    return a->kind == b->kind && a->index == b->index;
+}
+
+/* The launch of a later micro-step's gather: the same slot as the first micro-step's. The root's
+ * list comes with the first forward there. A gather that cannot be launched so is its unit's own.
+ */
+static int32_t launch_like_first(const struct walk *walk, int32_t item)
+{
+    const struct weft_problem *problem = walk->problem;
+    const struct weft_item *at = &problem->items[item].item;
+    const struct weft_slot *use = &problem->slots[at->last + 1];
+    int32_t first = -1;
+    for (int32_t i = 0; i < item && first < 0; i++) {
+        const struct weft_item *other = &problem->items[i].item;
+        const struct weft_slot *of = &problem->slots[other->last + 1];
+        if (other->acquires && other->decision == at->decision &&
+            weft_problem_needs(problem, walk->strategies, i) && of->micro == 0 &&
+            is_same_slot(of, use))
+            first = i;
+    }
+    cr_assert_geq(first, 0);
+    const struct weft_slot *launch = &problem->slots[walk->launch[first]];
+    if (walk->launch[first] == problem->items[first].item.last + 1) return at->last + 1;
+    for (int32_t s = at->first; s <= at->last; s++) {
+        const struct weft_slot *slot = &problem->slots[s];
+        const bool begins =
+            launch->kind == WEFT_SLOT_FILL && slot->kind == WEFT_SLOT_FORWARD && slot->index == 0;
+        if (slot->micro == use->micro && (begins || is_same_slot(slot, launch))) return s;
+    }
+    return at->last + 1;
+}
+
+static bool is_of_first(const struct weft_problem *problem, int32_t item)
+{
+    return problem->slots[problem->items[item].item.last + 1].micro == 0;
+}
+
 static void try_plan(struct walk *walk)
 {
     struct weft_move moves[64];
@@ -82,6 +124,8 @@ static void try_plan(struct walk *walk)
     for (int32_t i = 0; i < walk->problem->n_items; i++) {
         const struct weft_item *item = &walk->problem->items[i].item;
         if (!weft_problem_needs(walk->problem, walk->strategies, i)) continue;
+        if (item->acquires && !is_of_first(walk->problem, i))
+            walk->launch[i] = launch_like_first(walk, i);
         const int32_t slot = item->acquires ? walk->launch[i] : item->last;
         moves[n++] = (struct weft_move){
             .item = i, .slot = slot, .launch = item->acquires ? slot : item->first};
@@ -98,8 +142,9 @@ static void try_plan(struct walk *walk)
 
 static void walk_launches(struct walk *walk, int32_t i)
 {
-    while (i < walk->problem->n_items && (!walk->problem->items[i].item.acquires ||
-                                          !weft_problem_needs(walk->problem, walk->strategies, i)))
+    while (i < walk->problem->n_items &&
+           (!walk->problem->items[i].item.acquires || !is_of_first(walk->problem, i) ||
+            !weft_problem_needs(walk->problem, walk->strategies, i)))
         i++;
     if (i == walk->problem->n_items) {
         try_plan(walk);

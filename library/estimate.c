@@ -188,7 +188,7 @@ enum weft_status weft_estimate_stage_ways(struct weft_session *session, struct w
     struct weft_text missing;
     struct weft_error refusal = {0};
     config->plan.policies = all_policies(config);
-    config->plan.offload = (struct weft_offload_spec){0};
+    config->plan.offload = (struct weft_offload_spec){.inputs = config->plan.offload.inputs};
     if (weft_config_target(config)->recomputes) WEFT_TRY(open_levels(config, err));
     weft_text_init(&missing);
     enum weft_status status = weft_session_stage_for_memory(session, &missing, &refusal);

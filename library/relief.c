@@ -16,6 +16,7 @@ struct relief {
     int levels;           /* bits of enum weft_recompute; 0: the config's */
     bool one_sample;      /* micro-batches have one sample */
     bool fetches;         /* parameters may be on the host */
+    bool inputs;          /* inputs of layers may be */
     bool joint;           /* told only if no part of it is enough */
 };
 
@@ -26,12 +27,15 @@ enum {
 };
 
 static const struct relief reliefs[] = {
-    {"plan.recompute=selective", SELECTIVE, false, false, false},
-    {"plan.recompute=whole", WHOLE, false, false, false},
-    {"plan.recompute=auto", ANY, false, false, true},
-    {"train.micro_batch=auto", 0, true, false, false},
-    {"plan.recompute=auto and train.micro_batch=auto", ANY, true, false, true},
-    {"plan.offload.parameters=[\"device\",\"host\"]", 0, false, true, false},
+    {"plan.recompute=selective", SELECTIVE, false, false, false, false},
+    {"plan.recompute=whole", WHOLE, false, false, false, false},
+    {"plan.recompute=auto", ANY, false, false, false, true},
+    {"train.micro_batch=auto", 0, true, false, false, false},
+    {"plan.recompute=auto and train.micro_batch=auto", ANY, true, false, false, true},
+    {"plan.offload.parameters=[\"device\",\"host\"]", 0, false, true, false, false},
+    {"plan.offload.inputs=[\"device\",\"host\"]", 0, false, false, true, false},
+    {"plan.recompute=auto and plan.offload.inputs=[\"device\",\"host\"]", ANY, false, false, true,
+     true},
 };
 
 /* Whether a user could ask for it next to the config. */
@@ -46,8 +50,10 @@ static bool is_offered(const struct weft_config *config, const struct relief *re
                          train->precision.compute != WEFT_F32 &&
                          !weft_optimizer_row(train->optimizer.type)->agrees &&
                          weft_config_target(config)->offloads;
+    const bool inputs = config->cluster.host.given && !weft_config_moves_inputs(config) &&
+                        weft_config_target(config)->offloads;
     return (relief->levels == 0 || recomputes) && (!relief->one_sample || splits) &&
-           (!relief->fetches || fetches);
+           (!relief->fetches || fetches) && (!relief->inputs || inputs);
 }
 
 /* Gives a copy of the config and of the profile what the relief allows. */
@@ -66,6 +72,7 @@ static enum weft_status apply_relief(const struct relief *relief, struct weft_co
     if (relief->levels != 0) config->recomputes = levels;
     if (relief->fetches)
         config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    if (relief->inputs) config->plan.offload.inputs = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
     for (int32_t k = 0; k < profile->n_layers; k++) {
         layers[k] = profile->layers[k];
         layers[k].recomputes = (1 << WEFT_RECOMPUTE_COUNT) - 1;

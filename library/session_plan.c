@@ -311,7 +311,7 @@ static bool may_copy_whole(const struct weft_session *session)
 {
     const struct weft_config *config = session->config;
     return !session->draft && config->plan.offload.block_bytes == 0 &&
-           (weft_config_moves_state(config) || weft_config_moves_activations(config));
+           (weft_config_moves_state(config) || weft_config_moves_layers(config));
 }
 
 /* Plans the best plan's variant with whole copies, if that plan copies in several blocks. Blocks

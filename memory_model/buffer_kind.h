@@ -21,6 +21,7 @@
     X(OUTPUT_GRADIENT, "output_gradient") /* layer: gradient of its output */                      \
     X(SAVED, "saved")                     /* layer */                                              \
     X(RESTORED, "restored")               /* offloaded layer: its saved activations, back again */ \
+    X(RESTORED_OUTPUT, "restored_output") /* layer: its offloaded output, back again */            \
     X(FORWARD_TEMPORARY, "forward_temporary")                                                      \
     X(BACKWARD_TEMPORARY, "backward_temporary")                                                    \
     X(TENSOR_NORMS, "tensor_norms") /* unit: norms of tensors and of their steps, to send */       \

@@ -41,6 +41,10 @@ const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT] = {
                              WEFT_ROLE_ACROSS, WEFT_ITEM_A_REDUCTION, DEVICE, false, false, false},
     [WEFT_ACROSS_GATHER] = {"across_gather", "across_gather", WEFT_ITEM_COLLECTIVE,
                             WEFT_ROLE_ACROSS, WEFT_ITEM_ONCE, DEVICE, true, false, false},
+    [WEFT_INPUT_DOWN] = {"input_down", "input_down", WEFT_ITEM_SAVED, WEFT_ROLE_DOWN,
+                         WEFT_ITEM_A_MICRO_STEP, HOST, false, false, false},
+    [WEFT_INPUT_UP] = {"input_up", "input_up", WEFT_ITEM_SAVED, WEFT_ROLE_UP,
+                       WEFT_ITEM_A_MICRO_STEP, HOST, true, false, false},
 };
 /* clang-format on */
 

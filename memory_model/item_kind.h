@@ -15,9 +15,9 @@
  * their partial sums, WEFT_ACROSS_SCATTER sums a part of them for each node, and WEFT_ACROSS_GATHER
  * brings updated parts of a slice of parameters. The others copy a unit's state from its disk or
  * host to the device for its update, and back. For an update on the host they copy the reduced
- * gradient down, update, and copy the parameters up. They copy a layer's saved activations to the
- * host and back. They copy updated parameters down, and this rank's slices up before each gather.
- */
+ * gradient down, update, and copy the parameters up. They copy a layer's saved activations, or
+ * its input, to the host and back. They copy updated parameters down, and this rank's slices up
+ * before each gather. */
 enum {
     WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
     WEFT_STATE_WRITE,
@@ -33,6 +33,8 @@ enum {
     WEFT_ACROSS_REDUCE,
     WEFT_ACROSS_SCATTER,
     WEFT_ACROSS_GATHER,
+    WEFT_INPUT_DOWN,
+    WEFT_INPUT_UP,
     WEFT_ITEM_KIND_COUNT
 };
 
@@ -40,7 +42,7 @@ enum weft_item_family {
     WEFT_ITEM_COLLECTIVE,  /* moves blocks of a unit between ranks */
     WEFT_ITEM_STATE,       /* moves a unit's master and moments between tiers */
     WEFT_ITEM_HOST_UPDATE, /* part of a unit's update on the host, block by block */
-    WEFT_ITEM_SAVED,       /* moves a layer's saved activations between tiers */
+    WEFT_ITEM_SAVED,       /* moves a layer's saved activations or its input between tiers */
     WEFT_ITEM_PARAMETERS   /* moves a unit's slices of parameters on the host, block by block */
 };
 
@@ -84,6 +86,12 @@ enum weft_collective weft_item_kind_collective(int32_t kind);
 static inline bool weft_item_kind_is_of_layer(const struct weft_item_kind *kind)
 {
     return kind->family == WEFT_ITEM_SAVED;
+}
+
+/* True if an item moves the input of its layer, which is the output of the layer before. */
+static inline bool weft_item_kind_is_of_input(int32_t kind)
+{
+    return kind == WEFT_INPUT_DOWN || kind == WEFT_INPUT_UP;
 }
 
 /* True if an item has as many blocks as its unit, otherwise it has one. */

@@ -25,7 +25,8 @@ int weft_weigh_state_homes(const struct weft_weigh_options *options)
 
 int weft_weigh_moved_homes(const struct weft_weigh_options *options)
 {
-    return weft_weigh_state_homes(options) | options->saved_homes | options->parameter_homes;
+    return weft_weigh_state_homes(options) | options->saved_homes | options->input_homes |
+           options->parameter_homes;
 }
 
 int weft_weigh_homes(const struct weft_weigh_options *options)
@@ -139,61 +140,6 @@ int64_t weft_weigh_elements_bytes(struct weft_weigher *w, int64_t elements, enum
     return bytes;
 }
 
-/* Whether backward can restore a layer's saved activations: it reads the layer's input and the
- * parameters of all its units. */
-static bool may_restore(const struct weft_weigher *w, int32_t layer,
-                        const struct weft_layer_work *work)
-{
-    if (!work->backward_reads_input) return false;
-    for (int32_t u = 0; u < w->shards->n_units; u++) {
-        const struct weft_unit *unit = &w->shards->units[u];
-        for (int32_t i = 0; i < unit->n_layers; i++)
-            if (unit->layers[i] == layer && !unit->reads_in_backward[i]) return false;
-    }
-    return true;
-}
-
-/* The levels of a layer: those of the config that backward can restore, that free bytes, and that
- * have times. If none of the config's has times, the problem refuses them. Without a level the
- * layer keeps all. */
-static int levels_of(const struct weft_weigher *w, int32_t layer,
-                     const struct weft_layer_work *work)
-{
-    const uint8_t *asked = w->options->recomputes;
-    const int none = 1 << WEFT_RECOMPUTE_NONE, all = asked == NULL ? 0 : asked[layer];
-    const int timed = all & w->timed[layer];
-    const int offered = (timed & ~none) != 0 ? timed : all;
-    int levels = all & none;
-    for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
-        const struct weft_layer_split *split = &work->splits[level];
-        if ((offered & 1 << level) == 0 || !split->possible) continue;
-        if (weft_arena_round(split->kept_bytes) < weft_arena_round(work->saved_bytes))
-            levels |= 1 << level;
-    }
-    return (levels & ~none) != 0 && may_restore(w, layer, work) ? levels : none;
-}
-
-/* Whether a layer may have an alternative: the config gives locations and levels. Whole
- * recomputation leaves nothing to offload, so it goes with the device alone. */
-static bool allows_choice(const struct weft_weigher *w, int levels, struct weft_layer_choice choice)
-{
-    const int homes = w->options->saved_homes;
-    const int allowed = homes != 0 ? homes : 1 << WEFT_HOME_DEVICE;
-    if ((levels & 1 << choice.recompute) == 0) return false;
-    if (choice.recompute == WEFT_RECOMPUTE_WHOLE) return choice.saved_home == WEFT_HOME_DEVICE;
-    return (allowed & 1 << choice.saved_home) != 0;
-}
-
-/* True if a layer's saved activations are a decision: there is an alternative to keeping all on the
- * device. The last layer needs its own at once. */
-static bool is_decided(const struct weft_weigher *w, int32_t layer,
-                       const struct weft_layer_work *work)
-{
-    const bool host = (w->options->saved_homes & 1 << WEFT_HOME_HOST) != 0;
-    return work->saved_bytes > 0 && layer + 1 < w->model->n_layers &&
-           (host || levels_of(w, layer, work) != 1 << WEFT_RECOMPUTE_NONE);
-}
-
 /* Holds of activations and temporaries of one micro-step. */
 static int32_t weigh_micro_step(struct weft_weigher *w, int32_t micro, struct weft_hold *holds)
 {
@@ -213,14 +159,16 @@ static int32_t weigh_micro_step(struct weft_weigher *w, int32_t micro, struct we
         } else if (l + 1 < n_layers) {
             last_read = works[l + 1].backward_reads_input ? backward[l + 1] : forward[l + 1];
         }
-        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], last_read,
-                        works[l].output_bytes);
+        /* A decision of the next layer has its input. */
+        if (l + 1 == n_layers || !weft_weigh_decides_input(w, l + 1))
+            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], last_read,
+                            works[l].output_bytes);
         if (l + 1 < n_layers) {
             /* The last layer's output is the loss, or nothing reads it. */
             weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
                             works[l].output_bytes);
         }
-        if (!is_decided(w, l, &works[l])) {
+        if (!weft_weigh_decides_saved(w, l)) {
             const int64_t freed = flat ? works[l].freed_bytes : 0;
             weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
                             works[l].saved_bytes - freed);
@@ -233,76 +181,6 @@ static int32_t weigh_micro_step(struct weft_weigher *w, int32_t micro, struct we
                         works[l].backward_temporary_bytes);
     }
     return n;
-}
-
-/* Adds the bytes by which dropped ones enlarge a temporary buffer of one slot. Both sizes are
- * rounded as the lowering rounds the buffer. */
-static void hold_dropped(struct weft_weigher *w, struct weft_hold *holds, int32_t *n, int32_t slot,
-                         int64_t plain_bytes, int64_t bytes)
-{
-    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, slot, slot,
-                    weft_arena_round(bytes) - weft_arena_round(plain_bytes));
-}
-
-/* Holds of a layer's saved activations under a choice: kept between its forward and its backward on
- * the device or elsewhere, and dropped in both. */
-static int32_t weigh_saved(struct weft_weigher *w, int32_t layer,
-                           const struct weft_layer_work *work, struct weft_layer_choice choice,
-                           struct weft_hold *holds)
-{
-    const struct weft_layer_work at_level = weft_layer_work_at(work, choice.recompute);
-    const bool away = choice.saved_home != WEFT_HOME_DEVICE;
-    int64_t bytes = at_level.saved_bytes;
-    int32_t n = 0;
-    for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++) {
-        const int32_t at = micro * w->model->n_layers + layer;
-        const int32_t forward = w->period->forward[at], backward = w->period->backward[at];
-        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward,
-                        bytes);
-        if (away)
-            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
-        hold_dropped(w, holds, &n, forward, work->forward_temporary_bytes,
-                     at_level.forward_temporary_bytes);
-        hold_dropped(w, holds, &n, backward, work->backward_temporary_bytes,
-                     at_level.backward_temporary_bytes);
-    }
-    if (!away) return n;
-    w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
-    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
-    holds[n - 1].tier = weft_weigh_tier(w->options, choice.saved_home);
-    return n;
-}
-
-static enum weft_status weigh_layer(struct weft_weigher *w, int32_t l,
-                                    const struct weft_layer_work *work, struct weft_error *err)
-{
-    enum { OF_MICRO_STEP = 4 }; /* kept in forward and backward, dropped in both */
-    struct weft_weighed_layer *layer = &w->weights->layers[w->weights->n_layers++];
-    const size_t most = OF_MICRO_STEP * (size_t)w->period->rule.n_micro + 1;
-    const int levels = levels_of(w, l, work);
-    layer->layer = l;
-    for (int number = 0; number < WEFT_LAYER_CHOICES; number++) {
-        struct weft_layer_choice choice;
-        if (!weft_layer_choice_at(number, &choice) || !allows_choice(w, levels, choice)) continue;
-        struct weft_weighed_saved *to = &layer->strategies[layer->n_strategies++];
-        to->choice = choice;
-        to->saved_bytes = weft_layer_work_at(work, choice.recompute).saved_bytes;
-        to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
-        if (to->holds == NULL) return weft_fail_memory(err, "weights");
-        to->n_holds = weigh_saved(w, l, work, choice, to->holds);
-    }
-    return WEFT_OK;
-}
-
-static enum weft_status weigh_layers(struct weft_weigher *w, struct weft_error *err)
-{
-    const int32_t n_layers = w->model->n_layers;
-    w->weights->layers =
-        weft_pool_array(&w->weights->pool, (size_t)n_layers, sizeof *w->weights->layers);
-    if (w->weights->layers == NULL) return weft_fail_memory(err, "weights");
-    for (int32_t l = 0; l < n_layers; l++)
-        if (is_decided(w, l, &w->works[l])) WEFT_TRY(weigh_layer(w, l, &w->works[l], err));
-    return WEFT_OK;
 }
 
 static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *err)
@@ -339,7 +217,7 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
         n += weigh_micro_step(w, micro, holds + n);
     w->weights->common = holds;
     w->weights->n_common = n;
-    return weigh_layers(w, err);
+    return weft_weigh_layers(w, err);
 }
 
 /* True if no slot between two uses, also around the period's end, could release the parameters: no

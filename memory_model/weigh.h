@@ -76,18 +76,19 @@ struct weft_weighed_layer {
     struct weft_weighed_saved {
         struct weft_layer_choice choice;
         int64_t saved_bytes; /* that the layer keeps */
+        int64_t input_bytes; /* of its input, if the location is a decision; otherwise 0 */
         int32_t n_holds;
-        struct weft_hold *holds; /* on another tier than the device: the saved bytes come first */
+        struct weft_hold *holds;
     } strategies[WEFT_LAYER_CHOICES];
 };
 
 struct weft_weights {
     struct weft_pool pool;
     int32_t n_slots, n_units;
-    int32_t
-        n_common; /* held by every plan: base, the ring, the agreement records; for every micro-step
-                     input and targets; for every layer its output, the gradient of its output
-                     except for the last layer, undecided saved activations, and temporaries */
+    int32_t n_common; /* held by every plan: base, the ring, the agreement records; for every
+                         micro-step input and targets; for every layer its output, unless a decision
+                         has it, the gradient of its output except for the last layer, undecided
+                         saved activations, and temporaries */
     struct weft_hold *common;
     struct weft_weighed_unit *units;
     int32_t n_layers; /* layers with a decision */
@@ -112,6 +113,7 @@ struct weft_weigh_options {
     const struct weft_profile *profile; /* has the layers' scratch; NULL: none */
     int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */
     int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */
+    int input_homes; /* of layers' inputs: a bit for each enum weft_home; 0: only the device */
     int parameter_homes;       /* of shards: a bit for each enum weft_home; 0: only the device */
     const uint8_t *recomputes; /* [n_layers]: a bit for each enum weft_recompute; NULL: none */
     /* Least bytes of a block of state or saved activations on its way to the host or back; 0: such
@@ -153,7 +155,7 @@ int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options);
 /* Locations that state may have: a bit for each enum weft_home. */
 int weft_weigh_state_homes(const struct weft_weigh_options *options);
 
-/* Locations that a plan moves bytes to: state, saved activations or parameters. */
+/* Locations that a plan moves bytes to: state, saved activations, inputs or parameters. */
 int weft_weigh_moved_homes(const struct weft_weigh_options *options);
 /* Locations in use: the same, and the host's memory if checkpoints are kept there. */
 int weft_weigh_homes(const struct weft_weigh_options *options);

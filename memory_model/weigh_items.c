@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items: gathers, reductions, and copies of state and saved activations. */
+/* Items: gathers, reductions, and copies of state, saved activations and inputs. */
 #include "base/checked.h"
 #include "memory_model/moves.h"
 #include "memory_model/weigh.h"
@@ -355,48 +355,81 @@ static enum weft_status item_unit(struct weft_weigher *w, int32_t u, struct weft
     return WEFT_OK;
 }
 
-/* Saved activations go down between their layer's forward and the end of the last
- * forward. They come up between the beginning of the last layer's backward and their own. */
+/* Strategies of a layer that share their copies of one kind: of the input, or of what a level of
+ * recomputation keeps. */
+static uint64_t sharing_copies(const struct weft_weighed_layer *layer, int32_t k, bool of_input)
+{
+    const struct weft_layer_choice of = layer->strategies[k].choice;
+    uint64_t strategies = 0;
+    for (int32_t i = 0; i < layer->n_strategies; i++) {
+        const struct weft_layer_choice choice = layer->strategies[i].choice;
+        const bool shares =
+            of_input ? choice.input_home == of.input_home
+                     : choice.saved_home == of.saved_home && choice.recompute == of.recompute;
+        strategies |= (uint64_t)shares << i;
+    }
+    return strategies;
+}
+
+/* The slot before a layer's first reader in backward: of its input or of its saved activations. */
+static int32_t before_backward(const struct weft_weigher *w, int32_t layer, int32_t micro,
+                               bool of_input)
+{
+    return (of_input ? weft_weigh_input_reads(w, layer, micro).first
+                     : w->period->backward[micro * w->model->n_layers + layer]) -
+           1;
+}
+
+/* A layer's activations go down between its forward and the end of the last forward. They come up
+ * between the beginning of the last layer's backward and their first reader. */
 static void item_saved(struct weft_weigher *w, int32_t at, int32_t k, int32_t kind, int32_t gather)
 {
     const struct weft_weighed_layer *layer = &w->weights->layers[at];
     const int32_t last_layer = w->model->n_layers - 1, micro = gather * w->model->n_layers;
-    const bool up = weft_item_kinds[kind].acquires;
+    const bool up = weft_item_kinds[kind].acquires, of_input = weft_item_kind_is_of_input(kind);
+    const struct weft_weighed_saved *of = &layer->strategies[k];
+    const int64_t bytes = of_input ? of->input_bytes : of->saved_bytes;
+    const uint64_t strategies = sharing_copies(layer, k, of_input);
+    if ((strategies & ((UINT64_C(1) << k) - 1)) != 0) return; /* an earlier one has added it */
     struct weft_item item = {
         .decision = w->weights->n_units + at,
         .kind = kind,
         .acquires = up,
         .may_block = up,
         .gather = gather,
-        .strategies = UINT64_C(1) << k,
+        .strategies = strategies,
         .n_blocks = 1,
         .first = up ? w->period->backward[micro + last_layer]
                     : w->period->forward[micro + layer->layer] + 1,
-        .last = up ? w->period->backward[micro + layer->layer] - 1
+        .last = up ? before_backward(w, layer->layer, gather, of_input)
                    : w->period->forward[micro + last_layer],
-        .block_bytes = layer->strategies[k].saved_bytes,
-        .stair_bytes = layer->strategies[k].holds[0].bytes,
+        .block_bytes = bytes,
+        .stair_bytes = weft_arena_round(bytes),
         .stair_category = WEFT_CATEGORY_ACTIVATIONS,
     };
-    cut_item(&item, weft_weigh_saved_blocks(w->options, layer->strategies[k].saved_bytes));
+    cut_item(&item, weft_weigh_saved_blocks(w->options, bytes));
     add_item(w, item);
 }
 
-/* Both copies of every strategy with saved activations on the host. */
+/* Both copies of every strategy with saved activations, or the input, on the host. */
 static void item_layer(struct weft_weigher *w, int32_t at)
 {
+    static const int32_t kinds[] = {WEFT_SAVED_DOWN, WEFT_SAVED_UP, WEFT_INPUT_DOWN, WEFT_INPUT_UP};
     const struct weft_weighed_layer *layer = &w->weights->layers[at];
-    for (int32_t kind = WEFT_SAVED_DOWN; kind <= WEFT_SAVED_UP; kind++)
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (int32_t gather = 0; gather < w->period->rule.n_micro; gather++)
-            for (int32_t k = 0; k < layer->n_strategies; k++)
-                if (layer->strategies[k].choice.saved_home == WEFT_HOME_HOST)
-                    item_saved(w, at, k, kind, gather);
+            for (int32_t k = 0; k < layer->n_strategies; k++) {
+                const struct weft_layer_choice choice = layer->strategies[k].choice;
+                const enum weft_home home =
+                    weft_item_kind_is_of_input(kinds[i]) ? choice.input_home : choice.saved_home;
+                if (home == WEFT_HOME_HOST) item_saved(w, at, k, kinds[i], gather);
+            }
 }
 
 enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err)
 {
-    /* Copies down and up, of all saved activations or of those that are kept. */
-    enum { OF_LAYER = 4 };
+    /* Copies down and up, of the activations that each level keeps, and of the input. */
+    enum { OF_LAYER = 2 * (WEFT_RECOMPUTE_COUNT + 1) };
     size_t most = OF_LAYER * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
         /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies

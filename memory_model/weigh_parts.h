@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of weighing (memory_model/weigh.h): holds are in weigh.c, items in weigh_items.c. */
+/* Parts of weighing (memory_model/weigh.h): holds of units and of every plan are in weigh.c,
+ * strategies of layers in weigh_layers.c, items in weigh_items.c. */
 #ifndef WEFT_MEMORY_MODEL_WEIGH_PARTS_H
 #define WEFT_MEMORY_MODEL_WEIGH_PARTS_H
 
@@ -76,13 +77,24 @@ int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum 
 int64_t weft_weigh_state_bytes(struct weft_weigher *w, int32_t u, enum weft_policy policy,
                                int64_t align);
 
-/* The slot that launches the reduction of a unit's gradient of a micro-step, and the last slot that
- * may complete it. */
+/* Two slots of a period. */
 struct weft_window {
     int32_t first, last;
 };
-/* `window` of weft_weigh_flat_begin. */
+/* With flat buffers: the slot that launches the reduction of a unit's gradient of a micro-step, and
+ * the last slot that may complete it. */
 struct weft_window weft_weigh_reduction(const struct weft_weigher *w, int32_t u, int32_t micro);
+
+/* weigh_layers.c: whether the location or the recomputation of a layer's saved activations is a
+ * decision, and whether the location of its input is. */
+bool weft_weigh_decides_saved(const struct weft_weigher *w, int32_t layer);
+bool weft_weigh_decides_input(const struct weft_weigher *w, int32_t layer);
+/* The first and last slot of a micro-step's backward that read the input of a layer after the
+ * first. Some backward must read it. */
+struct weft_window weft_weigh_input_reads(const struct weft_weigher *w, int32_t layer,
+                                          int32_t micro);
+/* Fills the layers of the weights. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_weigh_layers(struct weft_weigher *w, struct weft_error *err);
 
 /* Finds the order of reductions of a runtime with flat buffers. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_weigh_flat_begin(struct weft_weigher *w,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decision is one choice of the planner: the policy and location of a unit, or the location of a
- * layer's saved activations. Its alternatives are its strategies, at most 64. A set of strategies
- * is a uint64_t with bit k for strategy k, and a list of names in files. A strategy depends on no
- * other decision. */
+/* A decision is one choice of the planner: the policy and location of a unit, or the locations of a
+ * layer's saved activations and input. Its alternatives are its strategies, at most 64. A set of
+ * strategies is a uint64_t with bit k for strategy k, and a list of names in files. A strategy
+ * depends on no other decision. */
 #ifndef WEFT_PROBLEM_DECISION_H
 #define WEFT_PROBLEM_DECISION_H
 
@@ -36,6 +36,7 @@ struct weft_problem_strategy {
     bool updates_there;  /* true: its unit's state is updated on the host, not on the device */
     enum weft_recompute recompute; /* of its layer's saved activations; NONE for a unit */
     enum weft_home parameters;     /* location of its unit's shard: the device or the host */
+    enum weft_home input;          /* location of its layer's input; the device for a unit */
     /* Time of its unit in an average over nodes, and bytes that a rank sends to other nodes for it.
      * They are part of no step; 0 without averages. */
     int64_t average_ns, average_bytes;
@@ -83,9 +84,8 @@ int32_t weft_decision_of_policy(const struct weft_problem_decision *decision,
                                 enum weft_policy policy);
 int32_t weft_decision_of_name(const struct weft_problem_decision *decision, const char *name);
 
-/* A layer's strategy of a level of recomputation, which has its saved activations where its first
- * strategy has them; -1: none, or a unit. _deepest: of its deepest level; 0: it cannot recompute.
- */
+/* A layer's strategy of a level of recomputation, with the locations of its first strategy; -1:
+ * none, or a unit. _deepest: of its deepest level; 0: it cannot recompute. */
 int32_t weft_decision_of_level(const struct weft_problem_decision *decision,
                                enum weft_recompute level);
 int32_t weft_decision_deepest(const struct weft_problem_decision *decision);

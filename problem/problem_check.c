@@ -332,19 +332,23 @@ static const char *host_update_fault(const struct weft_problem *problem,
                : "no forward runs in the slot after its window";
 }
 
-/* Saved activations go down after their forward, before any backward of the micro-step. They come
- * up for their own backward after all forwards. */
+/* A layer's activations go down after their forward, before any backward of the micro-step. They
+ * come up for their first reader in backward after all forwards: the layer itself, or for an input
+ * the layer before it. */
 static const char *saved_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
     const struct weft_problem_decision *decision = &problem->decisions[item->decision];
-    const bool up = item->kind == WEFT_SAVED_UP;
+    const bool up = weft_item_kind_of(item)->acquires;
+    const bool of_input = weft_item_kind_is_of_input(item->kind);
     if (!decision->is_of_layer) return "a unit saves nothing for its backward";
-    if (up != item->acquires)
-        return "a copy up acquires saved activations, a copy down releases them";
+    if (of_input && decision->layer == 0) return "the first layer's input is a batch, which stays";
+    if (up != item->acquires) return "a copy up acquires activations, a copy down releases them";
     if (item->first == 0 && !up) return "no layer runs in the slot before its window";
     const struct weft_slot *next = &problem->slots[up ? item->last + 1 : item->first - 1];
-    if (next->kind != (up ? WEFT_SLOT_BACKWARD : WEFT_SLOT_FORWARD) ||
-        next->index != decision->layer || next->micro != item->gather)
+    const bool is_own =
+        next->index == decision->layer || (up && of_input && next->index == decision->layer - 1);
+    if (next->kind != (up ? WEFT_SLOT_BACKWARD : WEFT_SLOT_FORWARD) || !is_own ||
+        next->micro != item->gather)
         return "it is not next to its layer's forward or backward";
     for (int32_t s = item->first; s <= item->last; s++)
         if (problem->slots[s].kind == (up ? WEFT_SLOT_FORWARD : WEFT_SLOT_BACKWARD))

@@ -135,7 +135,7 @@ static const struct weft_key_table item_table = WEFT_KEY_TABLE(
                       "its decision"),
     WEFT_KEY_PART(WEFT_KEY_TEXT, "kind", NULL,
                   "a collective; read, write, state_up, state_down; gradient_down, host_update, "
-                  "parameters_up; saved_down, saved_up"),
+                  "parameters_up; saved_down, saved_up; input_down, input_up"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "gather", weft_problem_item, item.gather,
                       "number among its kind in a step"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL,
@@ -396,6 +396,7 @@ static bool read_strategy_name(const char *name, bool of_layer, struct weft_prob
         to->policy = WEFT_POLICY_COUNT;
         to->home = choice.saved_home;
         to->recompute = choice.recompute;
+        to->input = choice.input_home;
         return true;
     }
     struct weft_way way;

@@ -323,6 +323,7 @@ static enum weft_status fill_layer(struct builder *b, const struct weft_weighed_
         strategy->policy = WEFT_POLICY_COUNT;
         strategy->home = saved->choice.saved_home;
         strategy->recompute = saved->choice.recompute;
+        strategy->input = saved->choice.input_home;
         WEFT_TRY(fill_times(b, from->layer, strategy));
         WEFT_TRY(copy_holds(b, saved->holds, saved->n_holds, &strategy->holds, &strategy->n_holds));
     }

@@ -309,7 +309,7 @@ int32_t weft_variants_count(const struct weft_config *config)
     for (int32_t i = 0; i < n_splits; i++) {
         const int32_t n_split = list_split(config, &splits[i], all);
         for (int32_t v = 0; v < n_split && whole; v++)
-            n += all[v].rule.away || weft_config_moves_activations(config);
+            n += all[v].rule.away || weft_config_moves_layers(config);
         for (int32_t v = 0; v < n_split && weft_config_target(config)->finalizes; v++)
             n += list_ends(&all[v], ends);
         n += n_split;

@@ -100,6 +100,9 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,
+        .input_homes = profile->tiers.host.given && weft_config_moves_inputs(config)
+                           ? weft_config_input_homes(config)
+                           : 0,
         .parameter_homes = profile->tiers.host.given && weft_config_moves_parameters(config)
                                ? weft_config_parameter_homes(config)
                                : 0,

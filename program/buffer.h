@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "memory_model/buffer_kind.h"
+#include "memory_model/item_kind.h"
 #include "memory_model/life.h"
 #include "memory_model/weigh.h"
 
@@ -32,5 +33,20 @@ struct weft_buffer {
     int32_t n_pieces;              /* blocks of a unit's buffers that do not persist; otherwise 1 */
     const struct weft_life *lives; /* [n_pieces], in slots */
 };
+
+/* The device's end of a copy of a layer's activations between tiers. `kind`: of its item, which is
+ * of the family WEFT_ITEM_SAVED. A layer's input is the output of the layer before. */
+struct weft_layer_copy {
+    enum weft_buffer_kind buffer;
+    int32_t layer; /* index of the buffer */
+};
+static inline struct weft_layer_copy weft_layer_copy_of(int32_t kind, int32_t layer)
+{
+    const bool up = weft_item_kinds[kind].acquires;
+    if (weft_item_kind_is_of_input(kind))
+        return (struct weft_layer_copy){up ? WEFT_BUFFER_RESTORED_OUTPUT : WEFT_BUFFER_OUTPUT,
+                                        layer - 1};
+    return (struct weft_layer_copy){up ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer};
+}
 
 #endif

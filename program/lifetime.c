@@ -31,6 +31,7 @@ bool weft_buffer_persists(const struct weft_program *program, const struct weft_
     case WEFT_BUFFER_OUTPUT_GRADIENT:
     case WEFT_BUFFER_SAVED:
     case WEFT_BUFFER_RESTORED:
+    case WEFT_BUFFER_RESTORED_OUTPUT:
     case WEFT_BUFFER_FORWARD_TEMPORARY:
     case WEFT_BUFFER_BACKWARD_TEMPORARY:
     case WEFT_BUFFER_KIND_COUNT:

@@ -290,13 +290,19 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     touch_buffer(e, WEFT_BUFFER_MOMENT2, unit, agreed ? READ : READ | WRITE);
 }
 
-static void read_input(struct emitter *e, int32_t layer, int32_t micro)
+/* Reads a layer's output. In backward an offloaded one is back in another buffer. */
+static void read_output(struct emitter *e, int32_t layer, int32_t micro, bool backward)
 {
-    if (layer == 0) {
+    const bool restored = backward && weft_program_moves_output(e->lowering->program, layer);
+    touch_of(e, restored ? WEFT_BUFFER_RESTORED_OUTPUT : WEFT_BUFFER_OUTPUT, layer, micro, READ);
+}
+
+static void read_input(struct emitter *e, int32_t layer, int32_t micro, bool backward)
+{
+    if (layer == 0)
         touch_of(e, WEFT_BUFFER_INPUT, -1, micro, READ);
-    } else {
-        touch_of(e, WEFT_BUFFER_OUTPUT, layer - 1, micro, READ);
-    }
+    else
+        read_output(e, layer - 1, micro, backward);
 }
 
 static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
@@ -312,7 +318,7 @@ static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t
     set_micro_step(e, micro, false);
     wait_for_blocked(e);
     read_parameters(e, layer, slot, false);
-    read_input(e, layer, micro);
+    read_input(e, layer, micro, false);
     if (layer + 1 == lowering->inputs->model->n_layers)
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
     touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, WRITE);
@@ -358,8 +364,8 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
     wait_for_blocked(e);
     read_parameters(e, layer, slot, true);
     /* The batch is held until the first layer's backward, even if that does not read it. */
-    if (layer == 0 || work->backward_reads_input) read_input(e, layer, micro);
-    if (work->backward_reads_output) touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, READ);
+    if (layer == 0 || work->backward_reads_input) read_input(e, layer, micro, true);
+    if (work->backward_reads_output) read_output(e, layer, micro, true);
     if (layer + 1 == lowering->inputs->model->n_layers)
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
     const bool away = weft_program_saves_away(lowering->program, layer);
@@ -441,15 +447,16 @@ static void touch_move(struct emitter *e, const struct weft_item *item, int32_t 
         add_to_record(e);
 }
 
-/* A copy of saved activations, down from their own buffer or up to another. */
+/* A copy of a layer's activations or of its input, down from their own buffer or up to another. */
 static void touch_saved(struct emitter *e, const struct weft_item *item, int32_t block)
 {
     const struct weft_period *period = e->lowering->inputs->period;
-    const int32_t layer = e->lowering->plan->problem->decisions[item->decision].layer;
+    const struct weft_layer_copy copy =
+        weft_layer_copy_of(item->kind, e->lowering->plan->problem->decisions[item->decision].layer);
     set_micro_step(e, item->gather,
                    item->acquires && period->rule.rotated && item->last < period->drain);
-    touch_piece(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, item->gather,
-                piece_of(item, block), item->acquires ? WRITE : READ);
+    touch_piece(e, copy.buffer, copy.layer, item->gather, piece_of(item, block),
+                item->acquires ? WRITE : READ);
 }
 
 /* Emits a placed block's instruction, on any lane. */

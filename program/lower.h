@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "program/inputs.h"
 #include "program/program.h"
 #include "spec/layer.h"
 

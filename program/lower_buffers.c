@@ -46,13 +46,12 @@ static void make_of_micro(struct maker *maker, enum weft_buffer_kind kind,
     make_in_pieces(maker, kind, category, index, bytes, 1);
 }
 
-/* Makes buffers of a layer's saved activations, which copies to the host cut into pieces. */
-static void make_saved(struct maker *maker, enum weft_buffer_kind kind, int32_t l)
+/* Makes buffers of a layer's activations, which copies to the host cut into pieces. */
+static void make_movable(struct maker *maker, enum weft_buffer_kind kind, int32_t l, int64_t bytes,
+                         bool moves)
 {
-    const int64_t bytes = maker->lowering->works[l].saved_bytes;
-    const bool away = weft_program_saves_away(maker->lowering->program, l);
     make_in_pieces(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, bytes,
-                   away ? weft_weigh_saved_blocks(&maker->lowering->inputs->weigh, bytes) : 1);
+                   moves ? weft_weigh_saved_blocks(&maker->lowering->inputs->weigh, bytes) : 1);
 }
 
 /* Whether the unit's gradient is summed over a part of the ranks first. */
@@ -130,15 +129,19 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
 static void make_of_layer(struct maker *maker, enum weft_buffer_kind kind, int32_t l)
 {
     const struct weft_layer_work *work = &maker->lowering->works[l];
+    const bool away = weft_program_saves_away(maker->lowering->program, l);
+    const bool moves = weft_program_moves_output(maker->lowering->program, l);
     bool last = l + 1 == maker->lowering->inputs->model->n_layers;
     if (kind == WEFT_BUFFER_OUTPUT) {
-        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
+        make_movable(maker, kind, l, work->output_bytes, moves);
     } else if (kind == WEFT_BUFFER_OUTPUT_GRADIENT && !last) {
         make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
     } else if (kind == WEFT_BUFFER_SAVED) {
-        make_saved(maker, kind, l);
+        make_movable(maker, kind, l, work->saved_bytes, away);
     } else if (kind == WEFT_BUFFER_RESTORED) {
-        if (weft_program_saves_away(maker->lowering->program, l)) make_saved(maker, kind, l);
+        if (away) make_movable(maker, kind, l, work->saved_bytes, true);
+    } else if (kind == WEFT_BUFFER_RESTORED_OUTPUT) {
+        if (moves) make_movable(maker, kind, l, work->output_bytes, true);
     } else if (kind == WEFT_BUFFER_FORWARD_TEMPORARY) {
         make_of_micro(maker, kind, WEFT_CATEGORY_TEMPORARY, l, work->forward_temporary_bytes);
     } else if (kind == WEFT_BUFFER_BACKWARD_TEMPORARY) {
@@ -184,6 +187,7 @@ static void make_kind(struct maker *maker, enum weft_buffer_kind kind)
     case WEFT_BUFFER_OUTPUT_GRADIENT:
     case WEFT_BUFFER_SAVED:
     case WEFT_BUFFER_RESTORED:
+    case WEFT_BUFFER_RESTORED_OUTPUT:
     case WEFT_BUFFER_FORWARD_TEMPORARY:
     case WEFT_BUFFER_BACKWARD_TEMPORARY:
         for (int32_t l = 0; l < inputs->model->n_layers; l++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares lowering. Checks that plan and stages belong together, and lists locations of state and
- * saved activations and the units of each layer. */
+/* Prepares lowering. Checks that plan and stages belong together, and lists locations of state,
+ * saved activations and inputs, and the units of each layer. */
 
 #include "base/checked.h"
 #include "program/lower.h"
@@ -42,14 +42,21 @@ static int32_t first_strategy(const struct weft_item *item)
     return k;
 }
 
-/* Blocks of a copy of saved activations, at the level of recomputation of its strategy. */
+/* Blocks of a copy of a layer's activations: of its input, or of what its strategy's level of
+ * recomputation keeps. -1: there is no such copy. */
 static int32_t saved_blocks_of(const struct weft_lowering *lowering, const struct weft_item *item)
 {
     const struct weft_problem_decision *decision =
         &lowering->plan->problem->decisions[item->decision];
-    const struct weft_layer_work work = weft_layer_work_at(
-        &lowering->works[decision->layer], decision->strategies[first_strategy(item)].recompute);
-    return weft_weigh_saved_blocks(&lowering->inputs->weigh, work.saved_bytes);
+    const struct weft_layer_work *works = lowering->works;
+    const enum weft_recompute level = decision->strategies[first_strategy(item)].recompute;
+    if (!weft_item_kind_is_of_input(item->kind))
+        return weft_weigh_saved_blocks(
+            &lowering->inputs->weigh,
+            weft_layer_work_at(&works[decision->layer], level).saved_bytes);
+    if (decision->layer == 0) return -1;
+    return weft_weigh_saved_blocks(&lowering->inputs->weigh,
+                                   works[decision->layer - 1].output_bytes);
 }
 
 /* Blocks of an item with these stages. */
@@ -121,26 +128,41 @@ static enum weft_status list_recomputes(struct weft_lowering *lowering, struct w
     return WEFT_OK;
 }
 
-/* Places offloaded activations in the host's memory, one layer after the other. At the micro-step's
- * turning point all of them are there at once. */
+/* Places bytes of a layer in the host's memory, after those of earlier calls. */
+static enum weft_status place_there(struct weft_program *program, int32_t layer, int64_t bytes,
+                                    int64_t **at, struct weft_error *err)
+{
+    if (*at == NULL) {
+        *at = weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof **at);
+        if (*at == NULL) return weft_fail_memory(err, "program");
+        for (int32_t l = 0; l < program->n_layers; l++)
+            (*at)[l] = -1;
+    }
+    (*at)[layer] = program->host_bytes;
+    if (!weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes) ||
+        !weft_checked_add(program->host_bytes, bytes, &program->host_bytes))
+        return weft_fail(err, WEFT_E_DATA, "the host's memory holds more than can be counted");
+    return WEFT_OK;
+}
+
+/* Places offloaded activations and inputs in the host's memory, one layer after the other. At the
+ * micro-step's turning point all of them are there at once. */
 static enum weft_status list_saved(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
     const struct weft_problem *problem = lowering->plan->problem;
-    int64_t *saved_at =
-        weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof *saved_at);
-    if (saved_at == NULL) return weft_fail_memory(err, "program");
-    for (int32_t l = 0; l < program->n_layers; l++)
-        saved_at[l] = -1;
+    const struct weft_layer_work *works = lowering->works;
     for (int32_t d = program->n_units; d < problem->n_decisions; d++) {
-        const int32_t layer = problem->decisions[d].layer;
-        int64_t bytes = lowering->works[layer].saved_bytes;
-        if (weft_plan_chosen(lowering->plan, d)->home != WEFT_HOME_HOST) continue;
-        saved_at[layer] = program->host_bytes;
-        program->saved_at = saved_at;
-        if (!weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes) ||
-            !weft_checked_add(program->host_bytes, bytes, &program->host_bytes))
-            return weft_fail(err, WEFT_E_DATA, "the host's memory holds more than can be counted");
+        const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, d);
+        const int32_t l = problem->decisions[d].layer;
+        if (chosen->home == WEFT_HOME_HOST)
+            WEFT_TRY(place_there(program, l, works[l].saved_bytes, &program->saved_at, err));
+        if (chosen->input != WEFT_HOME_HOST) continue;
+        if (l == 0)
+            return weft_fail(err, WEFT_E_DATA,
+                             "the plan offloads the first layer's input, which is a batch; plan "
+                             "again");
+        WEFT_TRY(place_there(program, l, works[l - 1].output_bytes, &program->inputs_at, err));
     }
     return WEFT_OK;
 }

@@ -33,6 +33,7 @@ bool weft_buffer_is_read_by_peers(const struct weft_program *program,
     case WEFT_BUFFER_OUTPUT_GRADIENT:
     case WEFT_BUFFER_SAVED:
     case WEFT_BUFFER_RESTORED:
+    case WEFT_BUFFER_RESTORED_OUTPUT:
     case WEFT_BUFFER_FORWARD_TEMPORARY:
     case WEFT_BUFFER_BACKWARD_TEMPORARY:
     case WEFT_BUFFER_TENSOR_NORMS_SUM:

@@ -40,6 +40,8 @@ enum weft_op {
     WEFT_OP_ACROSS_REDUCE = WEFT_ACROSS_REDUCE,       /* unit: a block's partial sums over nodes */
     WEFT_OP_ACROSS_SCATTER = WEFT_ACROSS_SCATTER,     /* unit: the same, to the node of each part */
     WEFT_OP_ACROSS_GATHER = WEFT_ACROSS_GATHER,       /* unit: a block of its node's parameters */
+    WEFT_OP_INPUT_DOWN = WEFT_INPUT_DOWN,             /* layer: its input to the host */
+    WEFT_OP_INPUT_UP = WEFT_INPUT_UP,                 /* layer: its input from the host */
     WEFT_OP_AGREE = WEFT_ITEM_KIND_COUNT, /* sum over ranks of the record, or of a unit's norms */
     /* Compute. */
     WEFT_OP_MARK,     /* start of a slot */

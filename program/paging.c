@@ -2,6 +2,7 @@
 #include "program/paging.h"
 
 #include "memory_model/pages/share.h"
+#include "program/inputs.h"
 #include "program/lifetime.h"
 
 /* Whether placements do not change a buffer's life: it belongs to no unit and does not move. */
@@ -10,14 +11,16 @@ static bool lives_alike(const struct weft_program *program, const struct weft_bu
     switch (buffer->kind) {
     case WEFT_BUFFER_SAVED:
         return !weft_program_saves_away(program, buffer->index);
+    case WEFT_BUFFER_OUTPUT:
+        return !weft_program_moves_output(program, buffer->index);
     case WEFT_BUFFER_INPUT:
     case WEFT_BUFFER_TARGETS:
-    case WEFT_BUFFER_OUTPUT:
     case WEFT_BUFFER_OUTPUT_GRADIENT:
     case WEFT_BUFFER_FORWARD_TEMPORARY:
     case WEFT_BUFFER_BACKWARD_TEMPORARY:
         return true;
     case WEFT_BUFFER_RESTORED:
+    case WEFT_BUFFER_RESTORED_OUTPUT:
     case WEFT_BUFFER_SHARD:
     case WEFT_BUFFER_FULL:
     case WEFT_BUFFER_MASTER:

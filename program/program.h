@@ -38,9 +38,8 @@ struct weft_instruction {
     /* Compute: the slot that it runs in. Collectives: the slot with the MARK from which its bytes
      * are held. For a reduction that may be before its launch. */
     int32_t slot;
-    int32_t layer; /* FORWARD, BACKWARD, SAVED_DOWN, SAVED_UP */
-    /* LOAD, FORWARD, ZERO, BACKWARD, reductions, SAVED_DOWN, SAVED_UP: micro-step of its step.
-     * Otherwise 0. */
+    int32_t layer; /* FORWARD, BACKWARD, copies of layers */
+    /* LOAD, FORWARD, ZERO, BACKWARD, reductions, copies of layers: micro-step; otherwise 0 */
     int32_t micro;
     /* In a rotated period: part of the step that the last period began. The first period skips it,
      * and a run ends with it and the updates. */
@@ -81,7 +80,8 @@ struct weft_program {
     /* [n_layers]: offset of the layer's offloaded activations in the host's memory, for one
      * micro-step at a time. -1: they stay on the device. NULL: all stay. */
     int64_t *saved_at;
-    int64_t host_bytes; /* of offloaded activations; 0 if saved_at is NULL */
+    int64_t *inputs_at; /* [n_layers]: the same of the layer's offloaded input */
+    int64_t host_bytes; /* of both; otherwise 0 */
     /* [n_layers]: level of recomputation. The dropped bytes are a part of the layer's temporaries.
      * NULL: no layer recomputes. */
     enum weft_recompute *recomputes;

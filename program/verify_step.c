@@ -115,22 +115,46 @@ static enum weft_status check_update(struct step *step, int32_t index)
                : weft_step_fault(step, index, "it does not read its unit's gradient");
 }
 
-/* Saved activations are on the host for one micro-step at a time. A SAVED_DOWN follows the SAVED_UP
- * of the micro-step before, and a SAVED_UP follows its own SAVED_DOWN. Between steps the last
- * SAVED_UP is complete before its backward, and that before the next forward. */
+/* Place of a layer's copies in the lists of a step: those of inputs follow those of saved
+ * activations. */
+static int32_t copies_at(const struct weft_program *program, int32_t layer, bool of_input)
+{
+    return of_input ? program->n_layers + layer : layer;
+}
+
+/* Whether an instruction moves activations that its program offloads. */
+static bool is_of_offloaded(const struct weft_program *program, const struct weft_instruction *at)
+{
+    if (!weft_item_kind_is_of_input((int32_t)at->op))
+        return weft_program_saves_away(program, at->layer);
+    return at->layer > 0 && weft_program_moves_input(program, at->layer);
+}
+
+/* A layer's activations are on the host for one micro-step at a time. A copy down follows the copy
+ * up of the micro-step before, and a copy up follows its own copy down. Between steps the last copy
+ * up is complete before its backward, and that before the next forward. */
 static enum weft_status check_copied(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    const bool up = at->op == WEFT_OP_SAVED_UP;
-    const int32_t down = step->downs[at->layer], before = step->ups[at->layer];
+    const bool of_input = weft_item_kind_is_of_input((int32_t)at->op);
+    const bool up = at->op == WEFT_OP_SAVED_UP || at->op == WEFT_OP_INPUT_UP;
+    const int32_t copies = copies_at(program, at->layer, of_input);
+    const int32_t down = step->downs[copies], before = step->ups[copies];
     const int32_t last = up ? before : down; /* the block before, if any */
-    if (!weft_program_saves_away(program, at->layer))
-        return weft_step_fault(step, index, "what its layer saved is not away");
-    const struct weft_operand *operand = weft_step_operand(
-        program, at, up ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer, up);
+    if (!is_of_offloaded(program, at))
+        return weft_step_fault(step, index,
+                               of_input ? "its layer's input is not offloaded"
+                                        : "what its layer saved is not away");
+    const enum weft_buffer_kind saved = up ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED;
+    const enum weft_buffer_kind output = up ? WEFT_BUFFER_RESTORED_OUTPUT : WEFT_BUFFER_OUTPUT;
+    const struct weft_operand *operand =
+        of_input ? weft_step_operand(program, at, output, at->layer - 1, up)
+                 : weft_step_operand(program, at, saved, at->layer, up);
     if (operand == NULL || program->buffers[operand->buffer].instance != at->micro)
-        return weft_step_fault(step, index, "it does not move what its layer saved");
+        return weft_step_fault(step, index,
+                               of_input ? "it does not move its layer's input"
+                                        : "it does not move what its layer saved");
     if (program->buffers[operand->buffer].n_pieces > 1 && operand->piece != at->block)
         return weft_step_fault(step, index, "its operand is not its block");
     if (at->block > 0) {
@@ -145,7 +169,7 @@ static enum weft_status check_copied(struct step *step, int32_t index)
                         (before < 0 || program->instructions[before].micro + 1 != at->micro ||
                          !weft_step_is_before(step, before, index)))
         return weft_step_fault(step, index, "it does not follow the copy before it");
-    (up ? step->ups : step->downs)[at->layer] = index;
+    (up ? step->ups : step->downs)[copies] = index;
     return WEFT_OK;
 }
 
@@ -188,7 +212,10 @@ static enum weft_status check_recomputed(struct step *step, int32_t index)
                    ? WEFT_OK
                    : weft_step_fault(step, index, "it has no room for what it drops");
     }
-    const enum weft_buffer_kind input = at->layer == 0 ? WEFT_BUFFER_INPUT : WEFT_BUFFER_OUTPUT;
+    const bool restored = at->layer > 0 && weft_program_moves_input(program, at->layer);
+    const enum weft_buffer_kind input = at->layer == 0 ? WEFT_BUFFER_INPUT
+                                        : restored     ? WEFT_BUFFER_RESTORED_OUTPUT
+                                                       : WEFT_BUFFER_OUTPUT;
     if (weft_step_operand(program, at, WEFT_BUFFER_BACKWARD_TEMPORARY, at->layer, true) == NULL)
         return weft_step_fault(step, index, "it has no room for what it restores");
     if (weft_step_operand(program, at, input, at->layer - 1, false) == NULL)
@@ -205,23 +232,56 @@ static enum weft_status check_recomputed(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
+/* Whether all blocks of a copy up have arrived in the buffer of an instruction's micro-step before
+ * the instruction starts. `up`: the last of these blocks so far; -1: none. */
+static bool is_back(const struct step *step, int32_t up, int32_t buffer, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const int32_t micro = program->instructions[index].micro;
+    return up >= 0 && program->instructions[up].micro == micro &&
+           weft_step_blocks_until(program, up) == program->buffers[buffer].n_pieces &&
+           program->buffers[buffer].instance == micro && weft_step_is_before(step, up, index);
+}
+
+/* A backward reads an offloaded output of its layer, or of the layer before, only in the buffer to
+ * which the output is copied back. */
+static enum weft_status check_output(struct step *step, int32_t index, int32_t layer)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (layer < 0 || !weft_program_moves_output(program, layer)) return WEFT_OK;
+    if (weft_step_operand(program, at, WEFT_BUFFER_OUTPUT, layer, false) != NULL)
+        return weft_step_fault(step, index, "it reads an offloaded input that is not back");
+    const int32_t up = step->ups[copies_at(program, layer + 1, true)];
+    const struct weft_operand *operand =
+        weft_step_operand(program, at, WEFT_BUFFER_RESTORED_OUTPUT, layer, false);
+    /* The input of the next layer is back by this layer's backward, even if nothing reads it. */
+    const int32_t buffer =
+        operand != NULL
+            ? operand->buffer
+            : weft_program_buffer(program, WEFT_BUFFER_RESTORED_OUTPUT, layer, at->micro);
+    if (operand == NULL && layer < at->layer) return WEFT_OK;
+    return buffer >= 0 && is_back(step, up, buffer, index)
+               ? WEFT_OK
+               : weft_step_fault(step, index, "it may start before an offloaded input is back");
+}
+
 /* An offloaded layer's activations must be back before its backward reads them. */
 static enum weft_status check_restored(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    if (at->op != WEFT_OP_BACKWARD || !weft_program_saves_away(program, at->layer)) return WEFT_OK;
-    const int32_t up = step->ups[at->layer];
+    if (at->op != WEFT_OP_BACKWARD) return WEFT_OK;
+    WEFT_TRY(check_output(step, index, at->layer - 1));
+    WEFT_TRY(check_output(step, index, at->layer));
+    if (!weft_program_saves_away(program, at->layer)) return WEFT_OK;
     const struct weft_operand *operand =
         weft_step_operand(program, at, WEFT_BUFFER_RESTORED, at->layer, false);
     if (operand == NULL ||
         weft_step_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL)
         return weft_step_fault(step, index,
                                "it does not read what its layer saved, back from the host");
-    if (up < 0 || program->instructions[up].micro != at->micro ||
-        weft_step_blocks_until(program, up) != program->buffers[operand->buffer].n_pieces ||
-        program->buffers[operand->buffer].instance != at->micro ||
-        !weft_step_is_before(step, up, index))
+    if (!is_back(step, step->ups[at->layer], operand->buffer, index))
         return weft_step_fault(step, index, "it may start before what its layer saved is back");
     return WEFT_OK;
 }
@@ -383,6 +443,8 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
         return at->unit >= 0 ? check_agreed(step, index) : check_end(step, index);
     case WEFT_OP_SAVED_DOWN:
     case WEFT_OP_SAVED_UP:
+    case WEFT_OP_INPUT_DOWN:
+    case WEFT_OP_INPUT_UP:
         return check_copied(step, index);
     case WEFT_OP_ALL_GATHER:
     case WEFT_OP_REDUCE_SCATTER:
@@ -434,6 +496,50 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
     return WEFT_OK;
 }
 
+/* Bytes of a layer in the host's memory: of its saved activations, or of its input. Empty if they
+ * stay on the device. */
+struct host_place {
+    int64_t begin, end;
+    int32_t layer;
+};
+
+static struct host_place place_of(const struct weft_program *program, int32_t layer, bool of_input)
+{
+    const bool moves = of_input ? layer > 0 && weft_program_moves_input(program, layer)
+                                : weft_program_saves_away(program, layer);
+    const int32_t buffer = !moves ? -1
+                           : of_input
+                               ? weft_program_buffer(program, WEFT_BUFFER_OUTPUT, layer - 1, 0)
+                               : weft_program_buffer(program, WEFT_BUFFER_SAVED, layer, 0);
+    if (buffer < 0) return (struct host_place){.layer = layer};
+    const int64_t begin = of_input ? program->inputs_at[layer] : program->saved_at[layer];
+    return (struct host_place){begin, begin + program->buffers[buffer].used_bytes, layer};
+}
+
+/* Offloaded activations are within the host's memory, and no two share bytes. */
+static enum weft_status check_places(const struct step *step)
+{
+    const struct weft_program *program = step->program;
+    const int32_t n = 2 * program->n_layers;
+    if (program->saved_at == NULL && program->inputs_at == NULL) return WEFT_OK;
+    struct host_place *places = calloc((size_t)n + 1, sizeof *places);
+    if (places == NULL) return weft_fail_memory(step->err, "verification");
+    int32_t wrong = -1;
+    for (int32_t i = 0; i < n; i++) {
+        const struct host_place at = place_of(program, i / 2, i % 2 > 0);
+        if (at.end > program->host_bytes) wrong = at.layer;
+        for (int32_t k = 0; k < i; k++)
+            if (at.begin < places[k].end && places[k].begin < at.end) wrong = at.layer;
+        places[i] = at;
+    }
+    free(places);
+    if (wrong < 0) return WEFT_OK;
+    return weft_fail(step->err, WEFT_E_DATA,
+                     "program: layer %d has no place of its own in the host's memory for its "
+                     "offloaded activations",
+                     wrong);
+}
+
 static enum weft_status check_all(struct step *step)
 {
     const struct weft_program *program = step->program;
@@ -441,7 +547,9 @@ static enum weft_status check_all(struct step *step)
     for (int32_t u = 0; u < program->n_units; u++)
         step->updates[u] = step->reads[u] = step->writes[u] = -1;
     for (int32_t l = 0; l < program->n_layers; l++)
-        step->downs[l] = step->ups[l] = step->forwards[l] = -1;
+        step->forwards[l] = -1;
+    for (int32_t i = 0; i < 2 * program->n_layers; i++)
+        step->downs[i] = step->ups[i] = -1;
     for (int32_t i = 0; i <= last; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
@@ -449,6 +557,7 @@ static enum weft_status check_all(struct step *step)
         if (at->carried && !program->period.rotated)
             return weft_step_fault(step, i, "nothing is carried over the end of this period");
     }
+    WEFT_TRY(check_places(step));
     for (int pass = 0; pass < 2; pass++) {
         for (int32_t i = 0; i <= last; i++) {
             if (program->instructions[i].carried == (pass > 0))
@@ -475,8 +584,8 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .reads = calloc((size_t)program->n_units + 1, sizeof *step.reads),
         .writes = calloc((size_t)program->n_units + 1, sizeof *step.writes),
         .there = calloc((size_t)program->n_units + 1, sizeof *step.there),
-        .downs = calloc((size_t)program->n_layers + 1, sizeof *step.downs),
-        .ups = calloc((size_t)program->n_layers + 1, sizeof *step.ups),
+        .downs = calloc(2 * (size_t)program->n_layers + 1, sizeof *step.downs),
+        .ups = calloc(2 * (size_t)program->n_layers + 1, sizeof *step.ups),
         .forwards = calloc((size_t)program->n_layers + 1, sizeof *step.forwards),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
         .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),

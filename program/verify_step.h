@@ -4,6 +4,7 @@
 #ifndef WEFT_PROGRAM_VERIFY_STEP_H
 #define WEFT_PROGRAM_VERIFY_STEP_H
 
+#include "program/inputs.h"
 #include "program/program.h"
 #include "program/verify.h"
 
@@ -24,8 +25,8 @@ struct step {
     int32_t *reads;      /* by offloaded unit: its last READ or COPY_UP; -1: none */
     int32_t *writes;     /* the same: its last WRITE or COPY_DOWN */
     struct there *there; /* by unit with updates on the host, or a shard there (downs, down) */
-    int32_t *downs;      /* [n_layers]: its last SAVED_DOWN; -1: none */
-    int32_t *ups;        /* [n_layers]: its last SAVED_UP; -1: none */
+    int32_t *downs;      /* by layer: its last SAVED_DOWN, then INPUT_DOWN; -1: none */
+    int32_t *ups;        /* the same of SAVED_UP and INPUT_UP */
     int32_t *forwards;   /* by recomputed layer: its last FORWARD; -1: none */
     int32_t moments;     /* MOMENTS of the current update; -1: none */
     int32_t agreed;      /* AGREE of the current update; -1: none */

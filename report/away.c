@@ -92,25 +92,41 @@ static int64_t state_that_stays(const struct weft_problem *problem, int32_t deci
     return bytes;
 }
 
-/* Offloaded state is on the device only during its update, or never if the host updates it. Saved
- * activations and shards count as they go down. `shard`: the unit's parameters, not its state. */
-static struct away away_of(const struct weft_plan *plan, int32_t decision, bool shard)
+/* Parts of a decision that may be offloaded. */
+enum part { STATE_OR_SAVED, SHARD, INPUT, N_PARTS };
+
+static enum part part_of(const struct weft_item *item)
+{
+    if (weft_item_kind_is_of_input(item->kind)) return INPUT;
+    return weft_item_kind_of(item)->family == WEFT_ITEM_PARAMETERS ? SHARD : STATE_OR_SAVED;
+}
+
+static enum weft_home home_of(const struct weft_problem_strategy *of, enum part part)
+{
+    return part == INPUT ? of->input : part == SHARD ? of->parameters : of->home;
+}
+
+/* Offloaded state is on the device only during its update, or never if the host updates it. The
+ * other parts count as they go down. */
+static struct away away_of(const struct weft_plan *plan, int32_t decision, enum part part)
 {
     const struct weft_problem *problem = plan->problem;
     const struct weft_problem_strategy *of = weft_plan_chosen(plan, decision);
+    const bool state = part == STATE_OR_SAVED;
     struct away away = {0};
-    if (of->updates_there && !shard) away.bytes = state_that_stays(problem, decision, of->policy);
-    for (int32_t h = 0; h < of->n_holds && !shard; h++)
+    if (of->updates_there && state) away.bytes = state_that_stays(problem, decision, of->policy);
+    for (int32_t h = 0; h < of->n_holds && state; h++)
         if (of->holds[h].tier == 0 && of->holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
             away.bytes += of->holds[h].bytes;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision || weft_item_is_collective(item) ||
             item->kind == WEFT_HOST_UPDATE || !weft_problem_needs(problem, plan->strategies, i) ||
-            (weft_item_kind_of(item)->family == WEFT_ITEM_PARAMETERS) != shard)
+            part_of(item) != part)
             continue;
         away.ns += item->n_blocks * problem->items[i].block_ns;
-        if (item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_PARAMETERS_DOWN)
+        if (item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_INPUT_DOWN ||
+            item->kind == WEFT_PARAMETERS_DOWN)
             away.bytes += item->n_blocks * item->block_bytes;
     }
     return away;
@@ -130,18 +146,19 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
     int32_t n = 0;
     weft_rows_title(rows,
                     "offloaded: the device's memory that it frees, and the time of its moves");
-    for (int32_t row = 0; row < 2 * plan->problem->n_decisions; row++) {
-        const int32_t d = row / 2;
-        const bool shard = row % 2 == 1;
+    for (int32_t row = 0; row < N_PARTS * plan->problem->n_decisions; row++) {
+        const int32_t d = row / N_PARTS;
+        const enum part part = (enum part)(row % N_PARTS);
         const struct weft_problem_strategy *of = weft_plan_chosen(plan, d);
-        const enum weft_home home = shard ? of->parameters : of->home;
+        const enum weft_home home = home_of(of, part);
         if (home == WEFT_HOME_DEVICE || n++ >= most_rows) continue;
-        const struct away away = away_of(plan, d, shard);
+        const struct away away = away_of(plan, d, part);
         const double a_ms = away.ns > 0 ? 1e6 * (double)away.bytes / (double)away.ns : 0;
         weft_rows_begin(rows, NULL);
         weft_rows_word(rows, NAME, weft_problem_show_name(plan->problem, d, name));
         weft_rows_show(rows, TO, WEFT_PAINT_NONE, "%s%s", weft_home_names[home],
-                       shard               ? ", parameters"
+                       part == SHARD       ? ", parameters"
+                       : part == INPUT     ? ", input"
                        : of->updates_there ? ", updated there"
                                            : "");
         weft_rows_integer(rows, MOVED, away.ns);

@@ -116,8 +116,8 @@ struct tier_use {
     int64_t peak_bytes, read_bytes, written_bytes; /* of state */
     int64_t gradient_bytes, parameter_bytes;       /* with updates on the host: down; up */
     int64_t shard_bytes, fetched_bytes;            /* with shards on the host: down; up */
-    int64_t saved_bytes;                           /* of layers: down, and as many up */
-    int32_t n_units, n_updated, n_fetched, n_layers;
+    int64_t saved_bytes, input_bytes;              /* of layers: down, and as many up */
+    int32_t n_units, n_updated, n_fetched, n_layers, n_inputs;
 };
 
 static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
@@ -130,6 +130,8 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     for (int32_t d = 0; d < problem->n_decisions; d++)
         use.n_updated +=
             weft_plan_chosen(plan, d)->updates_there && problem->tiers[tier].kind == WEFT_HOME_HOST;
+    for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++)
+        use.n_inputs += weft_plan_chosen(plan, d)->input == problem->tiers[tier].kind;
     for (int32_t u = 0; u < weft_problem_n_units(problem); u++)
         use.n_fetched += weft_plan_chosen(plan, u)->parameters == WEFT_HOME_HOST &&
                          problem->tiers[tier].kind == WEFT_HOME_HOST;
@@ -140,6 +142,7 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
             weft_item_kind_of(item)->there != problem->tiers[tier].kind)
             continue;
         if (item->kind == WEFT_SAVED_DOWN) use.saved_bytes += bytes;
+        if (item->kind == WEFT_INPUT_DOWN) use.input_bytes += bytes;
         if (item->kind == WEFT_GRADIENT_DOWN) use.gradient_bytes += bytes;
         if (item->kind == WEFT_PARAMETERS_UP) use.parameter_bytes += bytes;
         if (item->kind == WEFT_PARAMETERS_DOWN) use.shard_bytes += bytes;
@@ -225,6 +228,12 @@ static void say_tier(const struct weft_problem *problem, int32_t tier, const str
             "          what %d of %d layers saved; a step copies %s of it down, and up\n",
             use->n_layers, problem->n_decisions - n_units,
             weft_units_show_bytes(use->saved_bytes, read));
+    if (use->n_inputs > 0)
+        weft_answer_say(
+            out, NULL,
+            "          inputs of %d of %d layers; a step copies %s of them down, and up\n",
+            use->n_inputs, problem->n_decisions - n_units,
+            weft_units_show_bytes(use->input_bytes, read));
 }
 
 /* The facts of a tier; those of units on the host and of layers only if there are any. */
@@ -248,6 +257,8 @@ static void put_tier(const struct weft_problem *problem, int32_t tier, const str
         {"parameter_bytes", use->n_updated > 0, use->parameter_bytes},
         {"layers", use->n_layers > 0, use->n_layers},
         {"saved_bytes", use->n_layers > 0, use->saved_bytes},
+        {"input_layers", use->n_inputs > 0, use->n_inputs},
+        {"input_bytes", use->n_inputs > 0, use->input_bytes},
     };
     weft_answer_open(out, NULL);
     weft_answer_word(out, "name", problem->tiers[tier].name);

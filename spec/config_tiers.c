@@ -122,6 +122,8 @@ static const struct weft_field offload_fields[] = {
      "tiers that may hold optimizer state and master parameters; left out: all tiers"},
     {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
      activation_homes, NULL, "tiers that may hold saved activations; left out: all tiers"},
+    {"inputs", WEFT_FIELD_CHOICES, AT(weft_offload_spec, inputs), "null", 0, 0, activation_homes,
+     NULL, "tiers that may hold inputs of layers between forward and backward; left out: device"},
     {"parameters", WEFT_FIELD_CHOICES, AT(weft_offload_spec, parameters), "null", 0, 0,
      activation_homes, NULL,
      "tiers that may hold 16-bit parameters of sdp and fsdp units, which a rank copies up before "
@@ -190,6 +192,22 @@ bool weft_config_moves_activations(const struct weft_config *config)
     return (weft_config_activation_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
 }
 
+int weft_config_input_homes(const struct weft_config *config)
+{
+    const int homes = config->plan.offload.inputs & homes_of(&config->cluster);
+    return homes == 0 ? 1 << WEFT_HOME_DEVICE : homes;
+}
+
+bool weft_config_moves_inputs(const struct weft_config *config)
+{
+    return (weft_config_input_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+}
+
+bool weft_config_moves_layers(const struct weft_config *config)
+{
+    return weft_config_moves_activations(config) || weft_config_moves_inputs(config);
+}
+
 int weft_config_parameter_homes(const struct weft_config *config)
 {
     const int device = 1 << WEFT_HOME_DEVICE;
@@ -204,7 +222,7 @@ bool weft_config_moves_parameters(const struct weft_config *config)
 
 bool weft_config_uses_host(const struct weft_config *config)
 {
-    return weft_config_moves_activations(config) || weft_config_moves_parameters(config) ||
+    return weft_config_moves_layers(config) || weft_config_moves_parameters(config) ||
            (weft_config_state_homes(config) & 1 << WEFT_HOME_HOST) != 0;
 }
 
@@ -244,9 +262,8 @@ static void check_target(const struct weft_config *config, const char *source,
 {
     const struct weft_target *target = weft_config_target(config);
     const char *recompute = config->plan.recompute;
-    if (!target->offloads &&
-        (weft_config_moves_state(config) || weft_config_moves_activations(config) ||
-         weft_config_moves_parameters(config)))
+    if (!target->offloads && (weft_config_moves_state(config) || weft_config_moves_layers(config) ||
+                              weft_config_moves_parameters(config)))
         weft_findings_add(findings, source, "$.plan.for",
                           "is \"%s\", and plans for %s offload nothing: set plan.offload to "
                           "{\"state\": [\"device\"], \"activations\": [\"device\"]}",
@@ -314,6 +331,7 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     char path[PATH_BYTES];
     check_homes(config, run->source, "state", offload->state, findings);
     check_homes(config, run->source, "activations", offload->activations, findings);
+    check_homes(config, run->source, "inputs", offload->inputs, findings);
     check_homes(config, run->source, "parameters", offload->parameters, findings);
     check_homes(config, run->source, "update", offload->update, findings);
     check_parameters(config, run->source, findings);

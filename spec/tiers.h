@@ -56,11 +56,12 @@ struct weft_disk_spec {
     int64_t endurance_bytes; /* bytes that may be written in its life; 0: not given */
 };
 
-/* A bit for each enum weft_home; 0: not given, so every tier of the cluster. Parameters are on the
- * host only if the config says so. */
+/* A bit for each enum weft_home; 0: not given, so every tier of the cluster. Parameters and inputs
+ * of layers are on the host only if the config says so. */
 struct weft_offload_spec {
     bool given; /* must be first */
     int state, activations;
+    int inputs;          /* 0: only the device */
     int parameters;      /* 0: only the device */
     int update;          /* place of the update of state on the host: device, host */
     int64_t block_bytes; /* of copies to the host and back; 0: left out */
@@ -74,13 +75,18 @@ int weft_config_state_homes(const struct weft_config *config);
 int weft_config_state_keeps(const struct weft_config *config);
 /* Locations that saved activations may have: a bit for each enum weft_home. */
 int weft_config_activation_homes(const struct weft_config *config);
+/* Locations that inputs of layers may have: a bit for each enum weft_home. */
+int weft_config_input_homes(const struct weft_config *config);
 /* Locations that 16-bit parameters of sdp and fsdp units may have: a bit for each enum weft_home.
  * Without plan.offload.parameters, and if the device computes in f32, only the device. */
 int weft_config_parameter_homes(const struct weft_config *config);
-/* True if state, saved activations, or parameters may be offloaded. */
+/* True if state, saved activations, inputs of layers, or parameters may be offloaded. */
 bool weft_config_moves_state(const struct weft_config *config);
 bool weft_config_moves_activations(const struct weft_config *config);
+bool weft_config_moves_inputs(const struct weft_config *config);
 bool weft_config_moves_parameters(const struct weft_config *config);
+/* True if anything of a layer may be: its saved activations or its input. */
+bool weft_config_moves_layers(const struct weft_config *config);
 /* True if the host's memory, or the disk, may hold anything. */
 bool weft_config_uses_host(const struct weft_config *config);
 bool weft_config_uses_disk(const struct weft_config *config);

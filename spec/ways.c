@@ -6,32 +6,46 @@
 const char *const weft_recompute_names[] = {"none", "light", "selective", "medium",
                                             "deep", "whole", NULL};
 
-static const char *const choice_names[WEFT_RECOMPUTE_COUNT][WEFT_HOME_COUNT] = {
-    [WEFT_RECOMPUTE_NONE] = {"device", "host", "disk"},
-    [WEFT_RECOMPUTE_LIGHT] = {"light", "light+host", "light+disk"},
-    [WEFT_RECOMPUTE_SELECTIVE] = {"selective", "selective+host", "selective+disk"},
-    [WEFT_RECOMPUTE_MEDIUM] = {"medium", "medium+host", "medium+disk"},
-    [WEFT_RECOMPUTE_DEEP] = {"deep", "deep+host", "deep+disk"},
-    [WEFT_RECOMPUTE_WHOLE] = {"whole"},
-};
+enum { INPUT_HOMES = WEFT_LAYER_CHOICES / WEFT_SAVED_CHOICES };
+
+/* Names by recomputation and location of saved activations; `input` names that of the input. */
+#define NAMES(input)                                                                               \
+    {                                                                                              \
+        [WEFT_RECOMPUTE_NONE] = {"device" input, "host" input, "disk" input},                      \
+        [WEFT_RECOMPUTE_LIGHT] = {"light" input, "light+host" input, "light+disk" input},          \
+        [WEFT_RECOMPUTE_SELECTIVE] = {"selective" input, "selective+host" input,                   \
+                                      "selective+disk" input},                                     \
+        [WEFT_RECOMPUTE_MEDIUM] = {"medium" input, "medium+host" input, "medium+disk" input},      \
+        [WEFT_RECOMPUTE_DEEP] = {"deep" input, "deep+host" input, "deep+disk" input},              \
+        [WEFT_RECOMPUTE_WHOLE] = {"whole" input},                                                  \
+    }
+
+static const char *const choice_names[INPUT_HOMES][WEFT_RECOMPUTE_COUNT][WEFT_HOME_COUNT] = {
+    [WEFT_HOME_DEVICE] = NAMES(""), [WEFT_HOME_HOST] = NAMES("+host-input")};
 
 bool weft_layer_choice_at(int number, struct weft_layer_choice *out)
 {
-    const struct weft_layer_choice choice = {(enum weft_home)(number % WEFT_HOME_COUNT),
-                                             (enum weft_recompute)(number / WEFT_HOME_COUNT)};
-    if (choice_names[choice.recompute][choice.saved_home] == NULL) return false;
+    const int levels = number / WEFT_HOME_COUNT;
+    const struct weft_layer_choice choice = {
+        (enum weft_home)(number % WEFT_HOME_COUNT),
+        (enum weft_recompute)(levels % WEFT_RECOMPUTE_COUNT),
+        (enum weft_home)(levels / WEFT_RECOMPUTE_COUNT),
+    };
+    if (weft_layer_choice_name(choice) == NULL) return false;
     *out = choice;
     return true;
 }
 
 int weft_layer_choice_number(struct weft_layer_choice choice)
 {
-    return (int)choice.recompute * WEFT_HOME_COUNT + (int)choice.saved_home;
+    return ((int)choice.input_home * WEFT_RECOMPUTE_COUNT + (int)choice.recompute) *
+               WEFT_HOME_COUNT +
+           (int)choice.saved_home;
 }
 
 const char *weft_layer_choice_name(struct weft_layer_choice choice)
 {
-    return choice_names[choice.recompute][choice.saved_home];
+    return choice_names[choice.input_home][choice.recompute][choice.saved_home];
 }
 
 bool weft_layer_choice_read(const char *name, struct weft_layer_choice *out)

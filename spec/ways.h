@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways: independent choices of the planner. A layer's ways are the location of its saved
- * activations and their recomputation. An alternative is one value for each way; the first way
- * varies fastest. Names of alternatives are built here and looked up. */
+ * activations, their recomputation, and the location of its input. An alternative is one value for
+ * each way; the first way varies fastest. Names of alternatives are built here and looked up. */
 #ifndef WEFT_SPEC_WAYS_H
 #define WEFT_SPEC_WAYS_H
 
@@ -29,16 +29,21 @@ extern const char *const weft_recompute_names[WEFT_RECOMPUTE_COUNT + 1];
 struct weft_layer_choice {
     enum weft_home saved_home;
     enum weft_recompute recompute;
+    enum weft_home input_home; /* between its forward and its backward: the device or the host */
 };
 
-/* The number of alternatives of a layer, with those that no config allows. */
-enum { WEFT_LAYER_CHOICES = WEFT_HOME_COUNT * WEFT_RECOMPUTE_COUNT };
+/* The numbers of alternatives of a layer: with its input on the device, and of all. No config
+ * allows all of them. */
+enum {
+    WEFT_SAVED_CHOICES = WEFT_HOME_COUNT * WEFT_RECOMPUTE_COUNT,
+    WEFT_LAYER_CHOICES = 2 * WEFT_SAVED_CHOICES
+};
 
-/* The alternative of that number. False if it makes no sense: whole recomputation leaves nothing to
- * offload. */
+/* The alternative of that number. False if it makes no sense: whole recomputation leaves nothing
+ * saved to offload. */
 bool weft_layer_choice_at(int number, struct weft_layer_choice *out);
 int weft_layer_choice_number(struct weft_layer_choice choice);
-/* "device", "host", "selective", "selective+host", "whole". Static. */
+/* "device", "host", "selective+host", "whole", "whole+host-input". Static. */
 const char *weft_layer_choice_name(struct weft_layer_choice choice);
 /* Looks a name up. False for any other text. */
 bool weft_layer_choice_read(const char *name, struct weft_layer_choice *out);

@@ -124,6 +124,7 @@ static void try_settings(struct refusal *refusal)
     static const char parameters[] = "plan.offload.parameters=[\"device\",\"host\"]";
     static const char state[] = "plan.offload.state=[\"device\",\"host\"]";
     static const char saved[] = "plan.offload.activations=[\"device\",\"host\"]";
+    static const char inputs[] = "plan.offload.inputs=[\"device\",\"host\"]";
     static const char split[] = "train.micro_batch=auto", all[] = "plan.recompute=auto";
     static const char *const ways[][2] = {{"plan.recompute=selective", NULL},
                                           {"plan.recompute=whole", NULL},
@@ -132,7 +133,9 @@ static void try_settings(struct refusal *refusal)
                                           {split, all},
                                           {state, NULL},
                                           {saved, NULL},
-                                          {parameters, NULL}};
+                                          {parameters, NULL},
+                                          {inputs, NULL},
+                                          {inputs, all}};
     const struct weft_config *config = refusal->refused->config;
     char batch[64];
     snprintf(batch, sizeof batch, "train.batch=%lld", (long long)weft_config_samples(config));

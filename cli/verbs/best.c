@@ -184,6 +184,8 @@ static struct weft_place place_row(const struct choice *choice, const struct wef
     if (is_joint(choice, row)) return place;
     weft_place_add(&place, "plan.policies=%s", row->policy);
     weft_place_add(&place, "plan.work_limit=%.0fM", config->plan.work_limit / 1e6 / HAND_PART + 1);
+    if (weft_config_moves_inputs(config))
+        add_homes(&place, "inputs", weft_config_input_homes(config), false);
     if (weft_config_moves_parameters(config))
         add_homes(&place, "parameters", weft_config_parameter_homes(config), false);
     if (!may_offload(config, 1) && !may_offload(config, 2)) return place;

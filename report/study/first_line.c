@@ -33,17 +33,19 @@ static void add_number(int32_t n, const char *one, const char *several, const ch
 
 void weft_answer_ways(const struct weft_plan *plan, struct weft_text *out)
 {
-    int32_t recomputed = 0, saved = 0, states = 0;
+    int32_t recomputed = 0, saved = 0, states = 0, inputs = 0;
     add_policies(plan, out);
     for (int32_t d = 0; d < plan->problem->n_decisions; d++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, d);
         const bool is_moved = chosen->home != WEFT_HOME_DEVICE;
         recomputed += chosen->recompute != WEFT_RECOMPUTE_NONE;
+        inputs += chosen->input != WEFT_HOME_DEVICE;
         saved += plan->problem->decisions[d].is_of_layer && is_moved;
         states += !plan->problem->decisions[d].is_of_layer && is_moved;
     }
     add_number(recomputed, "layer", "layers", "recomputed", out);
     add_number(saved, "layer's activations", "layers' activations", "offloaded", out);
+    add_number(inputs, "layer's input", "layers' inputs", "offloaded", out);
     add_number(states, "unit's state", "units' state", "offloaded", out);
 }
 

@@ -31,7 +31,7 @@ struct weft_way_shares weft_way_shares_of(const struct weft_plan *plan)
         const struct weft_problem_strategy *of = weft_problem_chosen(problem, plan->strategies, d);
         if (decision->is_of_layer) {
             const double own = (double)saved_bytes(problem, decision);
-            const struct weft_layer_choice choice = {of->home, of->recompute};
+            const struct weft_layer_choice choice = {of->home, of->recompute, WEFT_HOME_DEVICE};
             out.saved[weft_layer_choice_number(choice)] += own;
             bytes += own;
         } else {
@@ -42,7 +42,7 @@ struct weft_way_shares weft_way_shares_of(const struct weft_plan *plan)
     }
     scale_shares(out.policies, WEFT_POLICY_COUNT, elements);
     scale_shares(out.keeps, WEFT_KEEP_COUNT, elements);
-    scale_shares(out.saved, WEFT_LAYER_CHOICES, bytes);
+    scale_shares(out.saved, WEFT_SAVED_CHOICES, bytes);
     return out;
 }
 

@@ -11,12 +11,12 @@
 struct weft_way_shares {
     double policies[WEFT_POLICY_COUNT]; /* of elements */
     double keeps[WEFT_KEEP_COUNT];      /* of elements: place of the state */
-    double saved[WEFT_LAYER_CHOICES];   /* of the bytes that layers save if they keep all */
+    double saved[WEFT_SAVED_CHOICES];   /* of the bytes that layers save if they keep all */
 };
 struct weft_way_shares weft_way_shares_of(const struct weft_plan *plan);
 
 /* Shares by number, from 0 to WEFT_WAY_SHARES - 1, in the order of the struct. */
-enum { WEFT_WAY_SHARES = WEFT_POLICY_COUNT + WEFT_KEEP_COUNT + WEFT_LAYER_CHOICES };
+enum { WEFT_WAY_SHARES = WEFT_POLICY_COUNT + WEFT_KEEP_COUNT + WEFT_SAVED_CHOICES };
 struct weft_way_share {
     const char *group; /* "units", "state", "saved" */
     const char *name;  /* "fsdp", "host-update", "selective"; static. NULL: no such choice */

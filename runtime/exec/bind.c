@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory_model/moves.h"
+#include "program/inputs.h"
 #include "runtime/exec/host_update.h"
 #include "runtime/exec/looks.h"
 #include "runtime/exec/parts.h"
@@ -81,6 +82,14 @@ static void *tensor_address(const struct binding *binding, enum weft_buffer_kind
     return unit == NULL ? NULL : unit + shards->tensor_offset[tensor] * weft_dtype_bytes(dtype);
 }
 
+/* Address of a layer's output; in backward, of an offloaded one that is back. */
+static void *output_address(const struct binding *binding, int32_t layer, bool backward)
+{
+    const bool moves = weft_program_moves_output(binding->exec->options.program, layer);
+    return buffer_address(
+        binding, backward && moves ? WEFT_BUFFER_RESTORED_OUTPUT : WEFT_BUFFER_OUTPUT, layer);
+}
+
 static int64_t loss_rows(const struct weft_config *config)
 {
     struct weft_batch batch = weft_config_batch(config);
@@ -108,11 +117,11 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
         at->carried ? EXEC_OWN(exec, step.carried_scale) : EXEC_OWN(exec, step.loss_scale);
     call->loss = last ? EXEC_OWN(exec, loss) : NULL;
     call->adds_loss = at->micro % exec->options.program->period.group != 0;
+    const bool backward = at->op == WEFT_OP_BACKWARD;
     call->input = at->layer == 0 ? buffer_address(binding, WEFT_BUFFER_INPUT, -1)
-                                 : buffer_address(binding, WEFT_BUFFER_OUTPUT, at->layer - 1);
+                                 : output_address(binding, at->layer - 1, backward);
     call->targets = buffer_address(binding, WEFT_BUFFER_TARGETS, -1);
-    call->output = buffer_address(binding, WEFT_BUFFER_OUTPUT, at->layer);
-    bool backward = at->op == WEFT_OP_BACKWARD;
+    call->output = output_address(binding, at->layer, backward);
     bool restored = backward && weft_program_saves_away(exec->options.program, at->layer);
     call->saved =
         buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
@@ -331,14 +340,19 @@ static enum weft_status bind_copy(const struct binding *binding, struct exec_bou
     return bind_units(binding, binding->at->unit, 1, bound, err);
 }
 
-static struct exec_saved saved_of(const struct binding *binding, enum weft_buffer_kind kind)
+static struct exec_saved saved_of(const struct binding *binding)
 {
     const struct weft_instruction *at = binding->at;
     const struct weft_program *program = binding->exec->options.program;
-    const int32_t buffer = weft_program_buffer(program, kind, at->layer, at->micro);
-    struct exec_saved saved = {.layer = at->layer};
-    cut_block(binding, buffer, &saved.from, &saved.bytes);
-    saved.at = (unsigned char *)buffer_address(binding, kind, at->layer) + saved.from;
+    const struct weft_layer_copy copy = weft_layer_copy_of((int32_t)at->op, at->layer);
+    const int64_t *places =
+        weft_item_kind_is_of_input((int32_t)at->op) ? program->inputs_at : program->saved_at;
+    const struct touched touched = find_touched(binding, copy.buffer, copy.layer);
+    struct exec_saved saved = {0};
+    int64_t from;
+    cut_block(binding, touched.buffer, &from, &saved.bytes);
+    saved.at = binding->exec->base + touched.offset + from;
+    saved.there = places[at->layer] + from;
     return saved;
 }
 
@@ -407,10 +421,10 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_ACROSS_GATHER:
         return bind_collective(binding, &bound->with.block, err);
     case WEFT_OP_SAVED_DOWN:
-        bound->with.saved = saved_of(binding, WEFT_BUFFER_SAVED);
-        return WEFT_OK;
     case WEFT_OP_SAVED_UP:
-        bound->with.saved = saved_of(binding, WEFT_BUFFER_RESTORED);
+    case WEFT_OP_INPUT_DOWN:
+    case WEFT_OP_INPUT_UP:
+        bound->with.saved = saved_of(binding);
         return WEFT_OK;
     case WEFT_OP_PARAMETERS_DOWN:
     case WEFT_OP_PARAMETERS_FETCH:
@@ -446,6 +460,8 @@ static bool is_idle(const struct weft_exec *exec, const struct weft_instruction 
     case WEFT_OP_BACKWARD:
     case WEFT_OP_SAVED_DOWN:
     case WEFT_OP_SAVED_UP:
+    case WEFT_OP_INPUT_DOWN:
+    case WEFT_OP_INPUT_UP:
         return is_of_last_round(program, at);
     default:
         return false;

@@ -193,9 +193,11 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_parameters_up(exec, bound->stream, bound->with.there);
         return;
     case WEFT_OP_SAVED_DOWN:
+    case WEFT_OP_INPUT_DOWN:
         weft_exec_push_saved(exec, bound->stream, WEFT_COPY_DOWN, &bound->with.saved);
         return;
     case WEFT_OP_SAVED_UP:
+    case WEFT_OP_INPUT_UP:
         weft_exec_push_saved(exec, bound->stream, WEFT_COPY_UP, &bound->with.saved);
         return;
     case WEFT_OP_PARAMETERS_DOWN:

@@ -17,7 +17,7 @@ struct exec_host {
     struct weft_copier *copier; /* NULL: the device copies by itself */
     bool pinned;                /* the tier is */
     int64_t pages;
-    unsigned char *saved; /* saved activations, by the program's saved_at; NULL: none */
+    unsigned char *saved; /* layers' activations and inputs, by the program's places; NULL: none */
     struct weft_memory_span (*units)[EXEC_HOST_PARTS]; /* [n_units] */
     int64_t copied_bytes[WEFT_COPY_DIRECTIONS];
     bool warned;
@@ -188,8 +188,7 @@ void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved)
 {
-    unsigned char *there =
-        exec->host->saved + exec->options.program->saved_at[saved->layer] + saved->from;
+    unsigned char *there = exec->host->saved + saved->there;
     weft_exec_push_host_copy(exec, stream, direction, saved->at,
                              (struct weft_memory_span){there, saved->bytes});
 }

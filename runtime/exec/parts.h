@@ -31,11 +31,11 @@ struct exec_agreement {
     int64_t from_offset, to_offset, words;
 };
 
-/* A block of a layer's saved activations in the arena, `from` bytes after their first. */
+/* A block of a layer's saved activations or input in the arena, and its offset in the host's memory
+ * of the program. */
 struct exec_saved {
     unsigned char *at;
-    int64_t bytes, from;
-    int32_t layer;
+    int64_t bytes, there;
 };
 
 struct exec_bound {
@@ -58,7 +58,7 @@ struct exec_bound {
         struct weft_comm_block block;    /* collectives */
         struct exec_agreement agreement; /* AGREE */
         struct exec_batch batch;         /* LOAD */
-        struct exec_saved saved;         /* SAVED_DOWN, SAVED_UP */
+        struct exec_saved saved;         /* copies of layers */
         struct exec_slice slice;         /* PARAMETERS_DOWN, PARAMETERS_FETCH */
         const struct exec_there *there;  /* GRADIENT_DOWN, HOST_UPDATE, PARAMETERS_UP */
         struct {

@@ -62,6 +62,7 @@ struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int3
     case WEFT_BUFFER_OUTPUT_GRADIENT:
     case WEFT_BUFFER_SAVED:
     case WEFT_BUFFER_RESTORED:
+    case WEFT_BUFFER_RESTORED_OUTPUT:
     case WEFT_BUFFER_FORWARD_TEMPORARY:
     case WEFT_BUFFER_BACKWARD_TEMPORARY:
         name.of = " of layer ";

@@ -348,6 +348,31 @@ def what_layers_saved_is_on_the_host_where_memory_asks_for_it(weft):
 
 
 @drawn_case
+def inputs_of_recomputed_layers_are_on_the_host(weft):
+    """These layers recompute all that they save, so nothing of them is on the device between forward and backward."""
+    here = {"state": ["device"], "activations": ["device"]}
+    there = {**here, "inputs": ["host"]}
+    changes = {"cluster__host": HOST, "plan__recompute": "whole"}
+    path = config(weft, 1 << 30, plan__offload=there, **changes)
+    said = plan(weft, path)
+    tier, n = said["tiers"][0], len(said["saved"])
+    assert all(way.endswith("+host-input") for way in said["saved"].values()), said
+    assert "whole+host-input" in said["saved"].values(), said
+    assert tier["input_layers"] == n > 0 and tier["peak_bytes"] >= tier["input_bytes"] > 0, tier
+    told = " ".join(weft.expect(0, "plan", path).split())
+    assert f"{n} layers' inputs offloaded" in told, told
+    assert f"inputs of {n} of {n} layers; a step copies" in told, told
+    assert "host, input" in weft.expect(0, "explain", "plan.json")
+    told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
+    assert "safe in every timing" in told, told
+    ends = []
+    for run, offload in (("there", there), ("here", here)):
+        weft.expect(0, "train", config(weft, 1 << 30, plan__offload=offload, **changes), "--run", run, "-q", timeout=200)
+        ends.append(json.loads(Path(weft.path(f"{run}/result.json")).read_text(encoding="utf-8"))["fingerprint"])
+    assert ends[0] == ends[1], ends
+
+
+@drawn_case
 def the_shipped_config_gives_the_bits_of_state_that_stays(weft):
     shipped = str(Path(__file__).resolve().parents[2] / "configs/runs/gpt-tiny-host.json")
     ends = []
@@ -392,8 +417,8 @@ def saves_in_the_background_read_what_is_away_while_a_step_moves_it(weft):
 
 @drawn_case
 def a_rank_killed_where_something_is_moved_ends_the_others(weft):
-    tiers = [("streamed", {"state": ["host"], "activations": ["host"], "update": ["device"]},
-              ("copy_up", "copy_down", "saved_down", "saved_up")),
+    tiers = [("streamed", {"state": ["host"], "activations": ["host"], "inputs": ["host"], "update": ["device"]},
+              ("copy_up", "copy_down", "saved_down", "saved_up", "input_down", "input_up")),
              ("there", THERE, ("gradient_down", "host_update", "parameters_up"))]
     if not is_no_disk(weft):
         tiers.append(("disk", {"state": ["disk"], **HERE}, ("read", "write")))

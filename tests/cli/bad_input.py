@@ -130,6 +130,9 @@ def keys_of_tiers_that_do_not_go_together(weft):
     def says(text, **changes):
         weft.expect(65, "check", weft.write("run.json", tiny(**changes)), says=text)
     says("names \"host\", and the cluster has none", plan__offload={"state": ["host"]})
+    says(["$.plan.offload.inputs", "names \"host\", and the cluster has none"], plan__offload={"inputs": ["host"]})
+    says(["$.plan.for", "offload nothing"], cluster__host=HOST, plan__for="fsdp2",
+         plan__offload={"state": ["device"], "activations": ["device"], "inputs": ["host"]})
     says("is empty; leave the key out", plan__offload={"state": []})
     says("it has no limit: give \"limit\"", cluster__disk={"path": "scratch"})
     says("0B/s is out of range", cluster__host={**HOST, "update": "0GB/s"})

@@ -345,8 +345,8 @@ Test(problem, items_that_move_saved_activations)
     struct weft_problem_decision decisions[3];
     struct weft_problem_item items[N_SMALL_ITEMS + 1];
     static struct weft_problem_strategy saved[] = {{"host", 2, -1, 0, 0, NULL, NULL, WEFT_HOME_HOST,
-                                                    false, WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, 0,
-                                                    0}};
+                                                    false, WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE,
+                                                    WEFT_HOME_DEVICE, 0, 0}};
     static const char *kinds[] = {"dp", "sdp", "host"};
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
     memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);
@@ -378,7 +378,7 @@ Test(problem, items_that_move_saved_activations)
     refused_problem(&problem, "no layer runs in the slot before its window");
     *item = down;
     item->acquires = true;
-    refused_problem(&problem, "a copy up acquires saved activations");
+    refused_problem(&problem, "a copy up acquires activations");
     *item = up;
     cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
     item->first = 4;

@@ -23,9 +23,9 @@ static struct weft_problem full_problem(void)
     static struct weft_hold host_holds[] = {{WEFT_CATEGORY_ACTIVATIONS, 4, 5, 250, 1}};
     static struct weft_problem_strategy saved[] = {
         {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, saved_holds, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, 0, 0},
+         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0},
         {"host", 3, WEFT_POLICY_COUNT, 0, 1, NULL, host_holds, WEFT_HOME_HOST, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, 0, 0}};
+         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
     static const char *kinds[] = {"dp", "sdp", "device", "host"};
     struct weft_problem problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);

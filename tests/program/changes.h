@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "program/inputs.h"
 #include "program/program.h"
 
 /* Whether a test is about a program. */

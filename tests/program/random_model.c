@@ -195,6 +195,10 @@ void random_case_init_tiers(struct random_case *random, uint64_t seed)
     struct dice of_parameters = dice_of(seed, "parameters");
     if ((which & 1) != 0 && roll(&of_parameters, 0, 1) > 0)
         random->config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    struct dice of_inputs = dice_of(seed, "inputs");
+    if ((which & 1) != 0 && chance(&of_inputs, 50))
+        random->config->plan.offload.inputs =
+            1 << WEFT_HOME_HOST | (chance(&of_inputs, 70) ? 1 << WEFT_HOME_DEVICE : 0);
     if ((which & 2) != 0) add_disk(random, &dice);
     add_recompute(random, seed);
     fill_stages(random);

@@ -38,16 +38,17 @@ Test(saved, what_is_planned_of_layers_is_what_the_program_holds_and_takes)
     }
 }
 
-/* The backward for which an instruction brings something. */
+/* The backward that reads the buffer to which a copy up writes. */
 static int32_t find_backward(const struct weft_program *program, int32_t of)
 {
-    const struct weft_instruction *at = &program->instructions[of];
-    int32_t i = 0;
-    while (program->instructions[i].op != WEFT_OP_BACKWARD ||
-           program->instructions[i].layer != at->layer ||
-           program->instructions[i].micro != at->micro)
-        i++;
-    return i;
+    const struct weft_operand *to = &program->operands[program->instructions[of].first_operand];
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        for (int32_t k = 0; k < at->n_operands && at->op == WEFT_OP_BACKWARD; k++)
+            if (program->operands[at->first_operand + k].buffer == to->buffer) return i;
+    }
+    cr_assert(false, "nothing reads the copy");
+    return -1;
 }
 
 /* Removes all waits, up to the instruction `end`, for the lane's work from `from` on. */
@@ -132,7 +133,7 @@ static bool move_of_a_unit(struct weft_program *program)
 Test(saved, what_would_use_what_is_not_there_is_refused)
 {
     static const struct program_change changes[] = {
-        {forget_up, "saved is back", false},
+        {forget_up, "is back", false},
         {forget_down, "does not follow the copy before it", false},
         {read_what_is_away, "back from the host", false},
         {say_that_it_stays, "is not away", false},
@@ -143,6 +144,116 @@ Test(saved, what_would_use_what_is_not_there_is_refused)
     };
     check_refusals(SAVED_CASES, has_offloaded_activations, changes,
                    sizeof changes / sizeof *changes);
+}
+
+static bool has_offloaded_inputs(const struct weft_program *program)
+{
+    return program->inputs_at != NULL;
+}
+
+Test(saved, what_is_planned_of_inputs_is_what_the_program_holds_and_takes)
+{
+    cr_assert_gt(check_programs(SAVED_CASES, has_offloaded_inputs), SAVED_CASES / 20);
+    for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
+        struct tiers_case c;
+        tiers_case_init(&c, seed);
+        if (has_offloaded_inputs(c.program)) check_host_rows(&c);
+        tiers_case_finish(&c);
+    }
+}
+
+static struct weft_instruction *input_up(struct weft_program *program)
+{
+    return &program->instructions[find_op(program, WEFT_OP_INPUT_UP, 0)];
+}
+
+static bool forget_input_up(struct weft_program *program)
+{
+    const int32_t up = find_op(program, WEFT_OP_INPUT_UP, 0);
+    forget_lane(program, up, find_backward(program, up));
+    return true;
+}
+
+static bool forget_input_down(struct weft_program *program)
+{
+    forget_lane(program, find_op(program, WEFT_OP_INPUT_DOWN, 0), program->n_instructions - 1);
+    return true;
+}
+
+static bool read_an_input_that_is_away(struct weft_program *program)
+{
+    const struct weft_instruction *up = input_up(program);
+    const int32_t back = find_backward(program, find_op(program, WEFT_OP_INPUT_UP, 0));
+    operand_of(program, back, WEFT_BUFFER_RESTORED_OUTPUT)->buffer =
+        weft_program_buffer(program, WEFT_BUFFER_OUTPUT, up->layer - 1, up->micro);
+    return true;
+}
+
+static bool say_that_an_input_stays(struct weft_program *program)
+{
+    program->inputs_at[input_up(program)->layer] = -1;
+    return true;
+}
+
+static bool bring_the_input_of_another_layer(struct weft_program *program)
+{
+    struct weft_instruction *up = input_up(program);
+    up->layer = up->layer > 1 ? up->layer - 1 : up->layer + 1;
+    return true;
+}
+
+static bool bring_the_input_of_another_micro_step(struct weft_program *program)
+{
+    struct weft_instruction *up = input_up(program);
+    up->micro = (up->micro + 1) % program->period.n_micro;
+    return program->period.n_micro > 1;
+}
+
+static bool bring_the_batch(struct weft_program *program)
+{
+    input_up(program)->layer = 0;
+    return true;
+}
+
+static bool move_an_input_over_the_network(struct weft_program *program)
+{
+    program->instructions[find_op(program, WEFT_OP_INPUT_DOWN, 0)].lane = WEFT_LANE_FIRST;
+    return true;
+}
+
+static bool place_an_input_after_the_end(struct weft_program *program)
+{
+    program->inputs_at[input_up(program)->layer] = program->host_bytes - 1;
+    return true;
+}
+
+static bool share_a_place(struct weft_program *program)
+{
+    const int32_t layer = input_up(program)->layer;
+    for (int32_t l = 0; l < program->n_layers; l++)
+        if (weft_program_saves_away(program, l) || (l != layer && program->inputs_at[l] >= 0)) {
+            program->inputs_at[layer] =
+                weft_program_saves_away(program, l) ? program->saved_at[l] : program->inputs_at[l];
+            return true;
+        }
+    return false;
+}
+
+Test(saved, what_would_use_an_input_that_is_not_there_is_refused)
+{
+    static const struct program_change changes[] = {
+        {forget_input_up, "is back", false},
+        {forget_input_down, "does not follow the copy before it", false},
+        {read_an_input_that_is_away, "an offloaded input that is not back", false},
+        {say_that_an_input_stays, "input is not offloaded", false},
+        {bring_the_input_of_another_layer, "input", false},
+        {bring_the_input_of_another_micro_step, "does not move its layer's input", false},
+        {bring_the_batch, "input is not offloaded", false},
+        {move_an_input_over_the_network, "a lane that does not do it", false},
+        {place_an_input_after_the_end, "no place of its own", false},
+        {share_a_place, "no place of its own", false},
+    };
+    check_refusals(SAVED_CASES, has_offloaded_inputs, changes, sizeof changes / sizeof *changes);
 }
 
 /* A recomputed layer of the program at a level; -1: none. */

@@ -313,7 +313,7 @@ static void add_level(struct chain_builder *b, int32_t layer, enum weft_recomput
     struct weft_problem_decision *decision = &b->problem->decisions[b->chain->n_layers + layer];
     const int32_t n = b->chain->n_layers, forward = n + 1 + layer, backward = 3 * n - layer;
     struct weft_problem_strategy *to = &decision->strategies[decision->n_strategies++];
-    const struct weft_layer_choice choice = {WEFT_HOME_DEVICE, level};
+    const struct weft_layer_choice choice = {WEFT_HOME_DEVICE, level, WEFT_HOME_DEVICE};
     *to = (struct weft_problem_strategy){.name = weft_layer_choice_name(choice),
                                          .kind = WEFT_POLICY_COUNT + (int32_t)level,
                                          .policy = WEFT_POLICY_COUNT,
@@ -334,8 +334,8 @@ static void add_layers_chain(struct chain_builder *b)
     if (chain->kept_bytes == 0) return;
     memcpy(kinds, problem->kinds, WEFT_POLICY_COUNT * sizeof *kinds);
     for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++)
-        kinds[problem->n_kinds++] = weft_layer_choice_name(
-            (struct weft_layer_choice){WEFT_HOME_DEVICE, (enum weft_recompute)level});
+        kinds[problem->n_kinds++] = weft_layer_choice_name((struct weft_layer_choice){
+            WEFT_HOME_DEVICE, (enum weft_recompute)level, WEFT_HOME_DEVICE});
     problem->kinds = kinds;
     for (int32_t l = 0; l < chain->n_layers; l++) {
         struct weft_problem_decision *decision = &problem->decisions[problem->n_decisions++];

@@ -124,12 +124,31 @@ Test(saved, plans_with_recomputation_are_the_best_of_all_and_proven, .timeout = 
     cr_assert(n_whole > 0 && n_selective > 0, "chosen %d and %d times", n_whole, n_selective);
 }
 
+static const char inputs_too[] = "[\"device\", \"host\"], \"inputs\": [\"device\", \"host\"]",
+                  inputs_alone[] = "[\"device\"], \"inputs\": [\"device\", \"host\"]";
+
+/* Only the input of the layer in the middle may be on the host: more moves are too many to try. */
+Test(saved, plans_with_inputs_are_the_best_of_all_and_proven, .timeout = 900)
+{
+    int32_t n_slower = 0, n_away = 0;
+    for (int seed = 1; seed <= TEST_CASES(40, 10); seed++) {
+        struct random_case random;
+        recompute_case((uint64_t)seed, inputs_alone, seed % 2 == 0 ? "auto" : NULL, &random);
+        against_set_limits(random.stages.problem, (uint64_t)seed);
+        n_slower += against_all(random.stages.problem, seed, "host-input", &n_away);
+        random_case_finish(&random);
+    }
+    cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
+    cr_assert_gt(n_away, TEST_CASES(6, 1), "chosen %d times", n_away);
+}
+
 Test(saved, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
 {
     struct against_changes changes = {0};
     for (uint64_t seed = 1; seed <= TEST_CASES(12, 4); seed++) {
         struct random_case random;
-        recompute_case(seed, either, seed % 2 == 0 ? "auto" : NULL, &random);
+        recompute_case(seed, seed % 3 == 1 ? inputs_alone : either, seed % 2 == 0 ? "auto" : NULL,
+                       &random);
         against_set_limits(random.stages.problem, seed);
         against_changes(random.stages.problem, seed, &changes);
         random_case_finish(&random);
@@ -227,4 +246,42 @@ Test(saved, windows_and_layers_that_cannot_be_are_refused)
 {
     for (uint64_t seed = 1; seed <= 10; seed++)
         check_refusals(seed);
+}
+
+/* The item of a kind; the last one. */
+static struct weft_item *item_of(struct weft_problem *problem, int32_t kind)
+{
+    struct weft_item *found = NULL;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        if (problem->items[i].item.kind == kind) found = &problem->items[i].item;
+    return found;
+}
+
+Test(saved, windows_of_inputs_that_cannot_be_are_refused)
+{
+    int32_t n = 0;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct random_case random;
+        saved_case(seed, inputs_too, &random);
+        struct weft_problem *problem = random.stages.problem;
+        struct weft_item *up = item_of(problem, WEFT_INPUT_UP),
+                         *down = item_of(problem, WEFT_INPUT_DOWN);
+        if (up != NULL) {
+            n++;
+            cr_assert_not_null(down);
+            up->last--;
+            expect_refused(problem, up->first > up->last ? "window" : "next to its layer's");
+            up->last++;
+            down->first--;
+            expect_refused(problem, "next to its layer's");
+            down->first++;
+            problem->decisions[up->decision].layer = 0;
+            expect_refused(problem, "decisions[");
+            problem->decisions[up->decision].layer = 1;
+            down->kind = WEFT_SAVED_UP;
+            expect_refused(problem, "a copy down releases them");
+        }
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n, 3);
 }

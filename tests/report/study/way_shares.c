@@ -33,7 +33,8 @@ static struct weft_way_shares small_shares(void)
 
 Test(way_shares, parameters_and_saved_activations_are_shared_by_their_sizes)
 {
-    const struct weft_layer_choice whole = {WEFT_HOME_DEVICE, WEFT_RECOMPUTE_WHOLE};
+    const struct weft_layer_choice whole = {WEFT_HOME_DEVICE, WEFT_RECOMPUTE_WHOLE,
+                                            WEFT_HOME_DEVICE};
     const struct weft_way_shares shares = small_shares();
     cr_assert_float_eq(shares.policies[WEFT_POLICY_SDP], 0.5, 1e-12);
     cr_assert_float_eq(shares.policies[WEFT_POLICY_DP], 0.5, 1e-12);

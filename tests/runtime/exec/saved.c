@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offloading saved activations changes no bit: a run ends with the same parameters as with all in
- * the arena, for every location of state, in one block or several. The arena is poisoned, so a
- * backward that reads offloaded or late activations gives NaN. */
+/* Offloading saved activations, or inputs of layers, changes no bit: a run ends with the same
+ * parameters as with all in the arena, for every location of state, in one block or several. The
+ * arena is poisoned, so a backward that reads offloaded or late activations gives NaN. */
 #include <stdio.h>
 #include <string.h>
 
+#include "program/inputs.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
 #include "tests/effort.h"
@@ -106,7 +107,8 @@ static void check_blocks(const struct job *job, bool several, const char *what)
 }
 
 static void open_job(struct job *job, int32_t ranks, const char *homes, const char *state,
-                     const char *size, const char *first, const char *second, const char *third)
+                     const char *size, const char *first, const char *second, const char *third,
+                     const char *fourth)
 {
     char set_ranks[64], path[64], activations[64], set_state[64], set_size[64];
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
@@ -131,6 +133,7 @@ static void open_job(struct job *job, int32_t ranks, const char *homes, const ch
                                first,
                                second,
                                third,
+                               fourth,
                                NULL};
     job_open(job, "configs/runs/gpt-odd.json", overrides);
 }
@@ -154,7 +157,8 @@ static void check_homes(int32_t ranks, const char *state, const char *size, cons
         struct job job;
         snprintf(what, sizeof what, "%d ranks, state %s, %s, %s, saved %s", ranks, state, first,
                  second != NULL ? second : "", homes[i]);
-        open_job(&job, ranks, homes[i], i == 0 ? "\"device\"" : state, size, first, second, NULL);
+        open_job(&job, ranks, homes[i], i == 0 ? "\"device\"" : state, size, first, second, NULL,
+                 NULL);
         if (i < 2)
             job_plan_policy(&job, WEFT_POLICY_FSDP, i > 0);
         else
@@ -197,7 +201,7 @@ static void check_levels(int32_t ranks, const char *first, const char *second,
         struct job job;
         snprintf(what, sizeof what, "%d ranks, %s, %s, %s", ranks, first, second, levels[i]);
         open_job(&job, ranks, i < 3 ? "\"device\"" : "\"device\",\"host\"", "\"device\"", "1KiB",
-                 first, second, levels[i]);
+                 first, second, levels[i], NULL);
         if (i < 3)
             job_plan_policy(&job, WEFT_POLICY_FSDP, false);
         else
@@ -248,6 +252,66 @@ static bool check_mixed(int32_t ranks, const char *clip, const char *reduce, str
     return mixed;
 }
 
+static int32_t count_inputs_away(const struct weft_program *program)
+{
+    int32_t n = 0;
+    for (int32_t l = 0; l < program->n_layers; l++)
+        n += weft_program_moves_input(program, l);
+    return n;
+}
+
+/* All inputs that may go are on the host, next to one level of recomputation and state in one
+ * place; then inputs, saved activations and state are anywhere. Both end with the bits of `kept`,
+ * which has all on the device and is filled by the first call. */
+static void check_inputs(int32_t ranks, const char *level, const char *state, struct outcome *kept,
+                         struct outcome *shared)
+{
+    static const char *const inputs[] = {"plan.offload.inputs=[\"device\"]",
+                                         "plan.offload.inputs=[\"host\"]",
+                                         "plan.offload.inputs=[\"device\",\"host\"]"};
+    const char *clip = ranks % 2 == 0 ? "train.clip_norm=0.5" : "train.clip_norm=0";
+    char what[128];
+    for (int i = kept->host_bytes < 0 ? 0 : 1; i < 3; i++) {
+        struct job job;
+        snprintf(what, sizeof what, "%d ranks, state %s, %s, %s", ranks, state, level, inputs[i]);
+        open_job(&job, ranks, i < 2 ? "\"device\"" : "\"device\",\"host\"",
+                 i == 0 ? "\"device\"" : state, i == 1 ? "1GiB" : "1KiB", clip,
+                 "train.grad_accum=2", level, inputs[i]);
+        if (i < 2)
+            job_plan_policy(&job, WEFT_POLICY_FSDP, i > 0);
+        else
+            job_plan_random(&job, (uint64_t)ranks + 3);
+        const int32_t n = count_inputs_away(job.program);
+        /* All but the first, which has the batch, and the last. */
+        CHECK(i == 2 ? n > 0 : n == (i == 0 ? 0 : job.program->n_layers - 2),
+              "%s: inputs of %d of %d layers are away", what, n, job.program->n_layers);
+        const struct outcome outcome = run(&job, shared);
+        check_bytes(&job, &outcome, what);
+        if (i == 0) *kept = outcome;
+        CHECK(weft_hash_equal(kept->fingerprint, outcome.fingerprint), "%s: other parameters",
+              what);
+        CHECK(kept->last_loss == outcome.last_loss, "%s: another loss", what);
+        if (i == 2) CHECK(ranks_run(ranks, same_trace, &job) == 0, "%s: simulator and clock", what);
+        job_close(&job);
+    }
+}
+
+/* Ranks x levels x locations of state, in part. */
+static void check_all_inputs(struct outcome *shared)
+{
+    static const char *const levels[] = {"plan.recompute=none", "plan.recompute=whole",
+                                         "plan.recompute=auto"};
+    static const char *const states[] = {"\"host\"", "\"disk\"", "\"device\",\"host\",\"disk\""};
+    uint64_t number = 0;
+    for (int32_t ranks = 1; ranks <= 3; ranks++) {
+        struct outcome kept = {.host_bytes = -1};
+        for (size_t level = 0; level < 3; level++)
+            for (size_t state = 0; state < 3; state++)
+                if (test_draws(number++, 3, 9))
+                    check_inputs(ranks, levels[level], states[state], &kept, shared);
+    }
+}
+
 RANKS_TEST(saved)
 {
     static const char *const clips[] = {"train.clip_norm=0", "train.clip_norm=0.5"};
@@ -270,5 +334,6 @@ RANKS_TEST(saved)
             n++;
         }
     CHECK(n_mixed >= n / 2, "%d of %d random plans recompute", n_mixed, n);
+    check_all_inputs(shared);
     return 0;
 }

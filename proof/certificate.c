@@ -5,6 +5,7 @@
 
 #include "problem/early.h"
 #include "problem/pages.h"
+#include "proof/orders.h"
 
 /* A walk over the tree: the known facts at a node, and the results so far. */
 struct walk {
@@ -40,8 +41,9 @@ static enum weft_status begin_search(struct walk *walk, int32_t at, struct weft_
                          "certificate: leaf %d searches orders of too many slots and blocks", at);
     if (leaf->steps > walk->steps_left)
         return weft_fail(err, WEFT_E_DATA,
-                         "certificate: its searches take more than %d steps in all, up to leaf %d",
-                         WEFT_ORDERS_MOST_STEPS, at);
+                         "certificate: its searches take more than %" PRId64
+                         " steps in all, up to leaf %d",
+                         weft_orders_most_steps(walk->problem), at);
     walk->steps_left -= leaf->steps;
     if (walk->orders != NULL) return WEFT_OK;
     return weft_orders_create(walk->problem, &walk->orders, err);
@@ -252,7 +254,7 @@ static enum weft_status check_tree(const struct weft_certificate *certificate,
     struct walk walk = {.certificate = certificate,
                         .problem = problem,
                         .ahead = ahead,
-                        .steps_left = WEFT_ORDERS_MOST_STEPS,
+                        .steps_left = weft_orders_most_steps(problem),
                         .least_leaf = -1};
     struct weft_pool pool = {0};
     enum weft_status status = start_walk(&walk, &pool, err);

@@ -14,7 +14,6 @@
 #include "base/json/json_keys.h"
 #include "base/pool.h"
 #include "base/status.h"
-#include "proof/orders.h"
 #include "proof/prices.h"
 
 enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_STRATEGIES, WEFT_NODE_MILESTONE, WEFT_NODE_COUNT };

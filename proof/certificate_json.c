@@ -6,6 +6,7 @@
 #include "base/json/json_keys.h"
 #include "problem/early.h"
 #include "proof/certificate.h"
+#include "proof/orders.h"
 
 enum { PLACE_BYTES = 256 };
 

@@ -10,6 +10,7 @@
 enum { MOST_DEPTH = 1000 };        /* slots and blocks: the search recurses at each */
 enum { MOST_ROW_WORDS = 1 << 22 }; /* of all strategies */
 enum { MOST_MET = 1 << 16, MET_BYTES = 1 << 25 }; /* states that are remembered, a power of 2 */
+enum { MOST_CHAIN = 8 };                          /* items that an item follows */
 enum { ITEM_UNITS = 10, SLOT_UNITS = 5, BASE_UNITS = 200 };
 
 /* A moment. Bytes that acquiring blocks hold from now on follow from the blocks begun. */
@@ -560,19 +561,28 @@ const struct weft_order_found *weft_orders_found(const struct weft_orders *order
     return &orders->found;
 }
 
-int64_t weft_orders_step_units(const struct weft_orders *orders)
-{
-    return BASE_UNITS + ITEM_UNITS * (int64_t)orders->problem->n_items +
-           SLOT_UNITS * (int64_t)orders->problem->n_slots;
-}
-
 /* Making */
 
 bool weft_orders_can(const struct weft_problem *problem)
 {
     const int64_t depth = (int64_t)problem->n_slots + weft_problem_count_blocks(problem);
     const int64_t words = (int64_t)problem->n_strategies * weft_problem_n_rows(problem);
-    return problem->n_decisions > 0 && depth <= MOST_DEPTH && words <= MOST_ROW_WORDS;
+    if (problem->n_decisions == 0 || depth > MOST_DEPTH || words > MOST_ROW_WORDS) return false;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        if (weft_problem_depth(problem, i) > MOST_CHAIN) return false;
+    return true;
+}
+
+int64_t weft_orders_step_units(const struct weft_problem *problem)
+{
+    const int64_t n_items = problem->n_items, n_slots = problem->n_slots;
+    return BASE_UNITS + ITEM_UNITS * n_items + SLOT_UNITS * n_slots + n_items * n_slots / 2;
+}
+
+int64_t weft_orders_most_steps(const struct weft_problem *problem)
+{
+    const int64_t steps = WEFT_ORDERS_MOST_UNITS / weft_orders_step_units(problem);
+    return steps < WEFT_ORDERS_MOST_STEPS ? steps : WEFT_ORDERS_MOST_STEPS;
 }
 
 /* Sorts items by their last slots, stably. */

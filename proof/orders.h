@@ -26,8 +26,9 @@
 
 #include "proof/prices.h"
 
-/* The most steps of all searches of a certificate. */
+/* The most steps of all searches of a certificate, and the most units of their work. */
 enum { WEFT_ORDERS_MOST_STEPS = 1 << 21 };
+#define WEFT_ORDERS_MOST_UNITS (INT64_C(1) << 32)
 
 enum weft_orders_end {
     WEFT_ORDERS_NONE,  /* no plan takes less */
@@ -51,8 +52,12 @@ struct weft_order_found {
 
 struct weft_orders;
 
-/* False if the problem has too many slots and blocks for a search. */
+/* False if the problem has too many slots and blocks for a search, or too long chains. */
 bool weft_orders_can(const struct weft_problem *problem);
+
+/* Units of work of a step (base/work.h), and the steps of a certificate of the problem. */
+int64_t weft_orders_step_units(const struct weft_problem *problem);
+int64_t weft_orders_most_steps(const struct weft_problem *problem);
 
 /* Makes a search of a problem for which weft_orders_can is true. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_orders_create(const struct weft_problem *problem,
@@ -70,8 +75,5 @@ enum weft_orders_end weft_orders_try_box(struct weft_orders *orders, const struc
                                          int64_t *steps);
 
 const struct weft_order_found *weft_orders_found(const struct weft_orders *orders);
-
-/* Units of work of a step (base/work.h). */
-int64_t weft_orders_step_units(const struct weft_orders *orders);
 
 #endif

@@ -6,10 +6,9 @@
 
 #include "problem/early.h"
 
-/* The part of the rest of the budget; steps without a budget; and of a certificate's steps that a
- * plan may use. */
+/* The part of the rest of the budget, and steps without a budget. */
 static const double PART = 0.5;
-enum { USUAL_STEPS = 1 << 18, MOST_STEPS = WEFT_ORDERS_MOST_STEPS / 2 };
+enum { USUAL_STEPS = 1 << 18 };
 /* Searches of one leaf, each for half of the gap of the one before. */
 enum { MOST_HALVES = 4 };
 
@@ -82,13 +81,15 @@ static enum weft_status raise_weakest(struct enumeration *e, struct weft_error *
     return WEFT_OK;
 }
 
-/* Steps that the budget has for searches and for the check of their certificate. */
-static int64_t count_steps(const struct weft_search *search, const struct weft_orders *orders)
+/* Steps that the budget has for searches and for the check of their certificate, at most half of a
+ * certificate's. */
+static int64_t count_steps(const struct weft_search *search)
 {
-    const int64_t left = weft_budget_left(search->budget);
-    if (search->whole == INT64_MAX) return USUAL_STEPS;
-    const double steps = PART * (double)left / (2 * (double)weft_orders_step_units(orders));
-    return steps < MOST_STEPS ? (int64_t)steps : MOST_STEPS;
+    const struct weft_problem *problem = search->table->problem;
+    const int64_t left = weft_budget_left(search->budget), most = weft_orders_most_steps(problem);
+    if (search->whole == INT64_MAX) return USUAL_STEPS < most ? USUAL_STEPS : most;
+    const double steps = PART * (double)left / (2 * (double)weft_orders_step_units(problem));
+    return steps < (double)most / 2 ? (int64_t)steps : most / 2;
 }
 
 enum weft_status weft_enumerate_leaves(struct weft_branch *branch, struct weft_error *err)
@@ -102,7 +103,7 @@ enum weft_status weft_enumerate_leaves(struct weft_branch *branch, struct weft_e
     enum weft_status status = weft_orders_create(problem, &e.orders, err);
     if (status == WEFT_OK) {
         const int64_t before_ns = weft_branch_bound_ns(branch);
-        e.steps_left = count_steps(branch->search, e.orders);
+        e.steps_left = count_steps(branch->search);
         status = raise_weakest(&e, err);
         if (weft_branch_bound_ns(branch) > before_ns) branch->bound_by = "search of orders";
         if (status == WEFT_OK && weft_branch_has_enough(branch)) branch->stop = "gap closed";

@@ -319,7 +319,7 @@ enum weft_status weft_proof_search(struct weft_proof *proof, int32_t node,
         weft_prices_apply(proof->box, &proof->prices[leaf->prices], &priced, err);
     if (status == WEFT_OK) *end = weft_orders_try_box(orders, proof->box, &priced, below_ns, steps);
     free(priced.cost);
-    weft_work_spend(proof->work, 2 * (before - *steps) * weft_orders_step_units(orders));
+    weft_work_spend(proof->work, 2 * (before - *steps) * weft_orders_step_units(proof->problem));
     if (status != WEFT_OK || *end != WEFT_ORDERS_NONE || below_ns <= leaf->bound_ns) return status;
     leaf->priced_ns = leaf->searched_ns > 0 ? leaf->priced_ns : leaf->bound_ns;
     leaf->searched_ns = leaf->bound_ns = below_ns;

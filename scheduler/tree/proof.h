@@ -5,6 +5,7 @@
 #ifndef WEFT_SCHEDULER_TREE_PROOF_H
 #define WEFT_SCHEDULER_TREE_PROOF_H
 
+#include "proof/orders.h"
 #include "scheduler/digest/planner.h"
 #include "scheduler/relax/dual.h"
 

@@ -72,7 +72,7 @@ Test(orders, steps_end_a_search)
     int64_t most = STEPS;
     cr_assert_eq(weft_orders_try(orders, strategies, SDP_NS, &most), WEFT_ORDERS_NONE);
     const int64_t needed = STEPS - most;
-    cr_assert(needed > 1 && weft_orders_step_units(orders) > 0);
+    cr_assert(needed > 1 && weft_orders_step_units(&problem) > 0);
     for (int64_t steps = 0; steps <= needed; steps++) {
         int64_t left = steps;
         cr_assert_eq(weft_orders_try(orders, strategies, SDP_NS, &left),
@@ -118,6 +118,11 @@ Test(orders, too_deep_a_problem_has_no_search)
 {
     cr_assert(can_with(900));
     cr_assert_not(can_with(1000));
+    struct weft_problem problem = small_problem();
+    cr_assert_eq(weft_orders_most_steps(&problem), WEFT_ORDERS_MOST_STEPS);
+    problem.n_items = 400;
+    problem.n_slots = 400;
+    cr_assert_lt(weft_orders_most_steps(&problem), 60000);
 }
 
 static enum weft_status check_searched(struct fixture *f, int64_t searched_ns, int64_t steps,

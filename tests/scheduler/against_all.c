@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "problem/waits.h"
 #include "program/predict.h"
+#include "proof/orders.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
 #include "scheduler/tree/exact.h"

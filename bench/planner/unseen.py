@@ -8,11 +8,12 @@ it, so no two runs measure the same configs by chance; the draw is printed. Kind
     plain   as bench/planner/random_config prints it
     tiers   with a host's memory, state and activations that may be there, and a limit below the config's own
     all     also with recomputation, the split of the batch and the size of blocks open
+    fsdp2   for PyTorch's FSDP2, at 1.05 to 1.5 times the least need that `weft estimate` prints
 
-The gap is the step over the weakest bound of all planned periods. Of each it takes the better one, which may be of pages
+A config is left out if it has no form of a kind, or if its least limit takes over LEAST_S seconds of CPU. The gap is the step over the weakest bound of all planned periods. Of each it takes the better one, which may be of pages
 no larger than the plan's. --against names a second program: both plan each config with equal work, and the table also has the
 plans that are faster and slower by the first. A slower one is named. Work alone ends planning, so load changes nothing
-but the CPU seconds.
+but the CPU seconds. --record writes the table `unseen` of bench/results/planner-gap.json.
 """
 import argparse
 import concurrent.futures
@@ -26,7 +27,14 @@ import tempfile
 import time
 from pathlib import Path
 
-KINDS = ["plain", "tiers", "all"]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from results import record  # pylint: disable=wrong-import-position
+
+KINDS = {"plain": "without tiers", "tiers": "with tiers", "all": "all choices", "fsdp2": "FSDP2 target"}
+LEAST_S = 3
+FSDP2 = ["--for", "fsdp2", "--set", 'plan.offload={"state":["device"],"activations":["device"]}', "--set",
+         "plan.policies=dp,zero1,sdp,fsdp", "--set", "train.delay=0"]
 OFFLOAD = {"state": ["device", "host"], "activations": ["device", "host"]}
 SAME = 1.0001  # steps this close are equal
 
@@ -38,18 +46,25 @@ def arguments():
     parser.add_argument("--against", type=Path, help="another program, with its weft-solve next to it")
     parser.add_argument("--draw", type=int, default=None)
     parser.add_argument("--configs", type=int, default=20)
-    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
+    parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--work", default="1G")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--record", action="store_true")
     return parser.parse_args()
 
 
 def least_limit(program, path):
-    """The least limit in bytes that a refusal names."""
+    """The least limit in bytes that a refusal names; None without one within LEAST_S."""
     said = subprocess.run([program, "plan", path, "--memory-limit", "1B", "--quiet", "--work-limit", "1M"], capture_output=True, text=True,
-                          check=False).stderr
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LEAST_S, LEAST_S)), check=False).stderr
     found = re.search(r"(?:least limit that fits is|have to have at least) [^(]*\((\d+) bytes", said)
     return int(found[1]) if found else None
+
+
+def least_need(program, path):
+    """The least need in bytes of a rule for FSDP2; None if FSDP2 cannot run the config."""
+    said = subprocess.run([program, "estimate", path, *FSDP2, "--json", "-q"], capture_output=True, text=True, check=False)
+    return min(row["needs_bytes"] for row in json.loads(said.stdout)["rows"]) if said.returncode == 0 else None
 
 
 def config_of(options, kind, number, path):
@@ -57,7 +72,7 @@ def config_of(options, kind, number, path):
     drawn = random.Random(number)
     config = json.loads(subprocess.run([options.build / "bench/planner/random_config", str(number)],
                                        capture_output=True, text=True, check=True).stdout)
-    if kind != "plain":
+    if kind in ("tiers", "all"):
         link = {"alpha": f"{drawn.choice([1, 5, 20])}us", "bandwidth": f"{drawn.choice([6, 12, 25, 50])}GB/s"}
         config["cluster"]["host"] = {"memory_limit": "1TB", "down": link, "up": link,
                                      "update": f"{drawn.choice([20, 50, 100])}GB/s"}
@@ -71,21 +86,25 @@ def config_of(options, kind, number, path):
     path.write_text(json.dumps(config), encoding="utf-8")
     if kind == "plain":
         return True
-    least = least_limit(options.weft, path)
+    least = least_need(options.weft, path) if kind == "fsdp2" else least_limit(options.weft, path)
     if least is None:
         return False
+    if kind == "fsdp2":
+        config["cluster"]["memory_limit"] = f"{int(drawn.uniform(1.05, 1.5) * least)}B"
+        path.write_text(json.dumps(config), encoding="utf-8")
+        return True
     own = max(int(config["cluster"]["memory_limit"].rstrip("B")), least)
     config["cluster"]["memory_limit"] = f"{least + int(drawn.uniform(0.02, 0.9) * (own - least))}B"
     path.write_text(json.dumps(config), encoding="utf-8")
     return True
 
 
-def plan(program, options, path):
+def plan(program, options, kind, path):
     """The step, the gap in percent, and the CPU seconds of one program's plan; None without a plan."""
     out = path.with_suffix(f".{'old' if program == options.against else 'new'}")
     begun = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = subprocess.run([program, "plan", path, "-o", out, "--quiet", "--work-limit", options.work],
-                         capture_output=True, text=True, check=False)
+    run = subprocess.run([program, "plan", path, "-o", out, "--quiet", "--work-limit", options.work,
+                          *(FSDP2 if kind == "fsdp2" else [])], capture_output=True, text=True, check=False)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = ended.ru_utime - begun.ru_utime
     if run.returncode != 0:
@@ -105,8 +124,8 @@ def measure(options, directory, kind, number):
     path = Path(directory) / f"{kind}-{number}.json"
     if not config_of(options, kind, number, path):
         return None
-    new = plan(options.weft, options, path)
-    return number, new, plan(options.against, options, path) if options.against else None
+    new = plan(options.weft, options, kind, path)
+    return number, new, plan(options.against, options, kind, path) if options.against else None
 
 
 def at(sorted_gaps, part):
@@ -114,12 +133,13 @@ def at(sorted_gaps, part):
 
 
 def row(name, plans):
+    """The cells of a kind: plans, gaps, the gap of the own period, and CPU seconds."""
     found = [one for one in plans if "gap" in one]
     if not found:
-        return f"| {name} | 0 | | | | | |"
+        return [name, 0, "-", "-", "-", "-", 0]
     gaps, own = sorted(one["gap"] for one in found), sorted(one["own_gap"] for one in found)
-    return (f"| {name} | {len(found)} | {at(gaps, 0.5):.3f} % | {at(gaps, 0.95):.2f} % | {gaps[-1]:.2f} % | "
-            f"{at(own, 0.95):.2f} % | {sum(one['cpu_s'] for one in plans):.0f} |")
+    return [name, len(found), f"{at(gaps, 0.5):.3f} %", f"{at(gaps, 0.95):.2f} %", f"{gaps[-1]:.2f} %",
+            f"{at(own, 0.95):.2f} %", round(sum(one["cpu_s"] for one in plans))]
 
 
 def compare(kind, measured):
@@ -148,9 +168,9 @@ def main():
     with tempfile.TemporaryDirectory() as directory, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for kind in options.kinds:
             measured = [one for one in pool.map(lambda n, k=kind: measure(options, directory, k, n), numbers) if one]
-            rows.append(row(kind, [new for _, new, _ in measured]))
+            rows.append(row(KINDS[kind], [new for _, new, _ in measured]))
             if options.against:
-                rows.append(row(f"{kind}, against", [old for _, _, old in measured]))
+                rows.append(row(f"{KINDS[kind]}, against", [old for _, _, old in measured]))
                 compare(kind, measured)
             worst = sorted((one for one in measured if "gap" in one[1]), key=lambda one: -one[1]["gap"])[:4]
             shown = [f"{number} {new['gap']:.2f} %" for number, new, _ in worst]
@@ -160,7 +180,9 @@ def main():
                     sys.exit(f"{kind} {number}: exit {new['code']}: {new['error']}")
     print("\n| kind | plans | gap median | 95th percentile | worst | own period's 95th | CPU s |\n"
           "| --- | --- | --- | --- | --- | --- | --- |")
-    print("\n".join(rows))
+    print("\n".join("| " + " | ".join(map(str, cells)) + " |" for cells in rows))
+    if options.record:
+        record("planner-gap", "unseen", rows, {})
 
 
 if __name__ == "__main__":

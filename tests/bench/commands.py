@@ -65,6 +65,8 @@ RUNS = {
     "python3 bench/planner/target.py": ("python3 bench/planner/target.py --build {build} --work 1M --configs 1", True),
     "python3 bench/planner/builds.py": ("python3 bench/planner/builds.py --before {weft} --after {weft} --out {scratch}/plans "
                                         "--set plan.work_limit=1M gpt-tiny", True),
+    "python3 bench/planner/unseen.py":
+        ("python3 bench/planner/unseen.py --build {build} --configs 1 --draw 5 --kinds fsdp2 --work 1M", True),
     "python3 bench/planner/levels.py": ("python3 bench/planner/levels.py --build {build} --work 1M --models gpt2-xl", False),
     "python3 bench/planner/on_gpu.py": ("python3 bench/planner/on_gpu.py --build {build} --work 1M", True),
     "python3 bench/planner/plain.py": ("python3 bench/planner/plain.py --build {build} --seconds 5 4", False),

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "spec/config.h"
 #include "spec/field.h"
+#include "spec/hub/layers.h"
 #include "spec/hub/modules.h"
 #include "spec/hub/values.h"
 #include "spec/hub/windows.h"
@@ -31,6 +32,7 @@ struct hub_reading {
     bool ties, has_architecture;
     struct weft_hub_windows windows;
     bool is_local;                    /* the block that is written has a window */
+    int first_block;                  /* its layer */
     int32_t n_blocks;                 /* entries of blocks */
     struct weft_text told[N_CHANGES]; /* keys with values, by their change */
     struct weft_text missing, unknown;
@@ -498,7 +500,8 @@ static enum weft_status put_rope(struct hub_reading *reading, struct weft_pool *
         if (is_given || !weft_json_number(value, &number)) continue;
         weft_json_key(writer, weft_hub_rope_members[i].to);
         weft_json_add_value(writer, value);
-        WEFT_TRY(rename_key(reading, pool, 1, weft_hub_rope_members[i].to, weft_json_name(rope)));
+        WEFT_TRY(rename_key(reading, pool, reading->first_block, weft_hub_rope_members[i].to,
+                            weft_json_name(rope)));
     }
     return WEFT_OK;
 }
@@ -511,7 +514,7 @@ static enum weft_status put_window(struct hub_reading *reading, struct weft_pool
     if (!reading->is_local || weft_kind_key(weft_kind_find(NULL, family->block), "window") == NULL)
         return WEFT_OK;
     weft_json_put_integer(writer, "window", reading->windows.window);
-    return rename_key(reading, pool, 1, "window", family->window);
+    return rename_key(reading, pool, reading->first_block, "window", family->window);
 }
 
 /* Writes block `index`, or all of them if it is negative. Renamed keys are those of the first. */
@@ -525,13 +528,15 @@ static enum weft_status write_block(struct hub_reading *reading, struct weft_poo
     snprintf(name, sizeof name, "%.*s%" PRId64, (int)strcspn(family->block_name, "{"),
              family->block_name, index);
     begin_layer(writer, index < 0 ? family->block_name : name, family->block);
-    if (index < 0) WEFT_TRY(put_size(reading, pool, writer, 1, "repeat", WEFT_HUB_LAYERS));
+    if (index < 0)
+        WEFT_TRY(put_size(reading, pool, writer, reading->first_block, "repeat", WEFT_HUB_LAYERS));
     for (int i = 0; i < WEFT_HUB_SIZES; i++)
         if (weft_hub_block_keys[i] != NULL)
-            WEFT_TRY(
-                put_size(reading, pool, writer, 1, weft_hub_block_keys[i], (enum weft_hub_size)i));
+            WEFT_TRY(put_size(reading, pool, writer, reading->first_block, weft_hub_block_keys[i],
+                              (enum weft_hub_size)i));
     if (family->block_flag != NULL) weft_json_put_bool(writer, family->block_flag, true);
-    WEFT_TRY(put_taken(reading, pool, 1, weft_kind_find(NULL, family->block), writer));
+    WEFT_TRY(put_taken(reading, pool, reading->first_block, weft_kind_find(NULL, family->block),
+                       writer));
     WEFT_TRY(put_rope(reading, pool, writer));
     WEFT_TRY(put_window(reading, pool, writer));
     weft_json_end_object(writer);
@@ -555,33 +560,45 @@ static enum weft_status write_blocks(struct hub_reading *reading, struct weft_po
     return WEFT_OK;
 }
 
-static enum weft_status write_layers(struct hub_reading *reading, struct weft_pool *pool,
+/* Writes a layer before or after the blocks. */
+static enum weft_status write_around(struct hub_reading *reading, struct weft_pool *pool,
+                                     enum weft_hub_place place, int layer,
                                      struct weft_json_writer *writer)
 {
     const struct weft_hub_family *family = reading->family;
+    const bool embeds = place == WEFT_HUB_IN_EMBEDDING, heads = place == WEFT_HUB_IN_HEAD;
+    const char *kind = weft_hub_kind_at(family, place);
+    begin_layer(writer, weft_hub_name_at(family, place), kind);
+    if (embeds || heads) WEFT_TRY(put_size(reading, pool, writer, layer, "vocab", WEFT_HUB_VOCAB));
+    if (embeds) WEFT_TRY(put_size(reading, pool, writer, layer, "positions", WEFT_HUB_POSITIONS));
+    WEFT_TRY(put_size(reading, pool, writer, layer, "hidden", WEFT_HUB_HIDDEN));
+    if (embeds && family->scales_embedding)
+        weft_json_put_number(writer, "scale", sqrt((double)reading->sizes[WEFT_HUB_HIDDEN]));
+    if (place == WEFT_HUB_IN_TYPES)
+        WEFT_TRY(put_size(reading, pool, writer, layer, "types", WEFT_HUB_TOKEN_TYPES));
+    if (place == WEFT_HUB_IN_DENSE)
+        weft_json_put_integer(writer, "outputs", reading->sizes[WEFT_HUB_HIDDEN]);
+    if (place == WEFT_HUB_IN_ACTIVATION) weft_json_put_bool(writer, "erf", true);
+    if (!embeds) WEFT_TRY(put_taken(reading, pool, layer, weft_kind_find(NULL, kind), writer));
+    if (heads) weft_json_put_bool(writer, "bias", family->masked);
+    if (heads && reading->ties) weft_json_put_string(writer, "tie", family->embed_name);
+    weft_json_end_object(writer);
+    return WEFT_OK;
+}
+
+static enum weft_status write_layers(struct hub_reading *reading, struct weft_pool *pool,
+                                     struct weft_json_writer *writer)
+{
+    const struct weft_hub_layers *layers = weft_hub_layers_of(reading->family);
+    reading->first_block = layers->n_before;
     weft_json_begin_object(writer);
     weft_json_key(writer, "layers");
     weft_json_begin_array(writer);
-    begin_layer(writer, family->embed_name, "embedding");
-    WEFT_TRY(put_size(reading, pool, writer, 0, "vocab", WEFT_HUB_VOCAB));
-    WEFT_TRY(put_size(reading, pool, writer, 0, "positions", WEFT_HUB_POSITIONS));
-    WEFT_TRY(put_size(reading, pool, writer, 0, "hidden", WEFT_HUB_HIDDEN));
-    if (family->scales_embedding)
-        weft_json_put_number(writer, "scale", sqrt((double)reading->sizes[WEFT_HUB_HIDDEN]));
-    weft_json_end_object(writer);
+    for (int i = 0; i < layers->n_before; i++)
+        WEFT_TRY(write_around(reading, pool, layers->places[i], i, writer));
     WEFT_TRY(write_blocks(reading, pool, writer));
-    const int norm = 1 + reading->n_blocks, head = norm + 1;
-    begin_layer(writer, family->norm_name, family->norm);
-    WEFT_TRY(put_size(reading, pool, writer, norm, "hidden", WEFT_HUB_HIDDEN));
-    WEFT_TRY(put_taken(reading, pool, norm, weft_kind_find(NULL, family->norm), writer));
-    weft_json_end_object(writer);
-    begin_layer(writer, "head", "lm_head");
-    WEFT_TRY(put_size(reading, pool, writer, head, "vocab", WEFT_HUB_VOCAB));
-    WEFT_TRY(put_size(reading, pool, writer, head, "hidden", WEFT_HUB_HIDDEN));
-    WEFT_TRY(put_taken(reading, pool, head, weft_kind_find(NULL, "lm_head"), writer));
-    weft_json_put_bool(writer, "bias", false);
-    if (reading->ties) weft_json_put_string(writer, "tie", family->embed_name);
-    weft_json_end_object(writer);
+    for (int i = layers->n_before; i < layers->n_before + layers->n_after; i++)
+        WEFT_TRY(write_around(reading, pool, layers->places[i], i + reading->n_blocks, writer));
     weft_json_end_array(writer);
     weft_json_end_object(writer);
     return WEFT_OK;
@@ -602,8 +619,6 @@ static enum weft_status write_section(struct hub_reading *reading, struct weft_p
     weft_text_finish(&text);
     return status;
 }
-
-/* Notes */
 
 static void add_note(const struct hub_reading *reading, const char *sentence,
                      const struct weft_text *keys, struct weft_text *out)
@@ -672,14 +687,6 @@ enum weft_status weft_hub_model_convert(const char *source, const struct weft_js
     return status;
 }
 
-/* The place of a layer in a converted model. */
-static enum weft_hub_place place_of(const struct weft_model *model, int32_t layer)
-{
-    const int32_t from_end = model->n_layers - 1 - layer;
-    if (layer == 0) return WEFT_HUB_IN_EMBEDDING;
-    return from_end == 0 ? WEFT_HUB_IN_HEAD : from_end == 1 ? WEFT_HUB_IN_NORM : WEFT_HUB_IN_BLOCK;
-}
-
 enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
                                              struct weft_model *model, struct weft_error *err)
 {
@@ -687,12 +694,14 @@ enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
     weft_json_string(weft_json_member(weft_json_root(document), "model_type"), &type);
     const struct weft_hub_family *family = weft_hub_family_find(type);
     if (family == NULL || family->rows == NULL || model->n_layers < 3) return WEFT_OK;
+    const int32_t first = weft_hub_layers_of(family)->n_before;
     const char **modules = weft_pool_array(&model->pool, (size_t)model->n_layers, sizeof *modules);
     if (modules == NULL) return weft_fail_memory(err, "names of modules");
     for (int32_t l = 0; l < model->n_layers; l++) {
         struct weft_text text;
         weft_text_init(&text);
-        weft_hub_list_modules(family, place_of(model, l), l - 1, &text);
+        weft_hub_list_modules(family, weft_hub_place_of(family, l, model->n_layers), l - first,
+                              &text);
         modules[l] =
             weft_text_ok(&text) ? weft_pool_string(&model->pool, weft_text_chars(&text)) : NULL;
         weft_text_finish(&text);
@@ -700,22 +709,6 @@ enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
     }
     model->modules = modules;
     return WEFT_OK;
-}
-
-int64_t weft_hub_model_positions(const struct weft_json_value *root)
-{
-    static const char *const keys[] = {"n_positions", "max_position_embeddings"};
-    const struct weft_json_value *layers = weft_json_member(root, "layers");
-    const char *type = "";
-    int64_t positions = 0;
-    if (layers != NULL && weft_json_first(layers) != NULL)
-        weft_json_integer(weft_json_member(weft_json_first(layers), "positions"), &positions);
-    weft_json_string(weft_json_member(root, "model_type"), &type);
-    const struct weft_hub_family *family = weft_hub_family_find(type);
-    if (family != NULL) positions = family->sizes[WEFT_HUB_POSITIONS].missing;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (weft_json_integer(weft_json_member(root, keys[i]), &positions)) return positions;
-    return positions;
 }
 
 enum weft_status weft_hub_model_run(const char *path, struct weft_text *out, struct weft_error *err)
@@ -732,7 +725,7 @@ enum weft_status weft_hub_model_run(const char *path, struct weft_text *out, str
     weft_text_finish(&file);
     if (status != WEFT_OK) return status;
     const struct weft_json_value *root = weft_json_root(document);
-    const int64_t positions = weft_hub_model_positions(root);
+    const int64_t positions = weft_hub_positions(root);
     const bool is_model = weft_hub_model_is(root) || (weft_json_member(root, "layers") != NULL &&
                                                       weft_json_member(root, "version") == NULL);
     weft_json_destroy(document);

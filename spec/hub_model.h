@@ -49,9 +49,6 @@ WEFT_MUST_USE enum weft_status weft_hub_model_name_modules(const struct weft_jso
                                                            struct weft_model *model,
                                                            struct weft_error *err);
 
-/* Longest sequence of a model of Hugging Face or Weft; 0: not known. */
-int64_t weft_hub_model_positions(const struct weft_json_value *root);
-
 /* Appends a run's config without its model, for a model of Hugging Face or Weft in this file or
  * folder: one rank, one sample of 2048 tokens or of the model's most positions, bf16, AdamW and
  * clipping. WEFT_E_NO_INPUT, or WEFT_E_DATA for another file. */

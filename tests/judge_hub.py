@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 SEQ, SAMPLES, STEPS, BATCH, SEED = 48, 16, 20, 4, 7
+MASK, SHARE = 255, 0.3
 ADAMW = {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
 TEXT, HELD_OUT = "/usr/share/common-licenses/GPL-3", "/usr/share/common-licenses/Apache-2.0"
 SIZES = {"vocab_size": 256, "hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 3,
@@ -23,7 +24,9 @@ SIZES = {"vocab_size": 256, "hidden_size": 64, "intermediate_size": 176, "num_hi
 DEFAULT = {"rope_type": "default", "rope_theta": 10000.0}
 SCALED = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
+BERT = {**SIZES, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 MODELS = {
+    "bert": ("Bert", BERT),
     "gpt2": ("GPT2", {"vocab_size": 256, "n_embd": 64, "n_head": 4, "n_layer": 3, "n_positions": 64, "attn_pdrop": 0.0,
                       "embd_pdrop": 0.0, "resid_pdrop": 0.0}),
     "llama": ("Llama", {**SIZES, "rope_parameters": DEFAULT}),
@@ -83,21 +86,51 @@ def places_of(step, length):
         yield (low | high << 32) * (length - SEQ) >> 64
 
 
+def draw(stream, counter):
+    """64 random bits of the trainer."""
+    low, high = philox((counter, 0, stream & 0xffffffff, stream >> 32), (SEED, 0))
+    return low | high << 32
+
+
+def masked(name, step, sample, tokens):
+    """A sample's input and targets, as the trainer masks it."""
+    stream, tokens, targets = (hash_of(name) + step) & ((1 << 64) - 1), tokens.tolist(), []
+    for i, token in enumerate(tokens):
+        place = 2 * (sample * SEQ + i)
+        drawn = (draw(stream, place) >> 11) * 2.0 ** -53
+        targets.append(token if drawn < SHARE else -100)
+        if drawn < 0.8 * SHARE:
+            tokens[i] = MASK
+        elif drawn < 0.9 * SHARE:
+            tokens[i] = draw(stream, place + 1) * 256 >> 64
+    return tokens, targets
+
+
 def tokens_of(path):
     import torch
     with open(path, "rb") as file:
         return torch.tensor(list(file.read()))
 
 
+def batch_of(model, samples, name, step):
+    """Input and targets: the next tokens, or for BERT the masked ones."""
+    import torch
+    if model.config.model_type != "bert":
+        return torch.stack([sample[:-1] for sample in samples]), torch.stack([sample[1:] for sample in samples])
+    pairs = [masked(name, step, i, sample[:-1]) for i, sample in enumerate(samples)]
+    return torch.tensor([pair[0] for pair in pairs]), torch.tensor([pair[1] for pair in pairs])
+
+
 def loss_on(model, samples):
     """The mean loss of a token, in double precision from f32 logits."""
     import torch
+    inputs, targets = batch_of(model, samples, b"heldmask", 0)
     total = 0.0
     with torch.no_grad():
-        for sample in samples:
-            logits = model(sample[None, :-1]).logits[0].double()
-            total += torch.nn.functional.cross_entropy(logits, sample[1:], reduction="sum").item()
-    return total / len(samples) / SEQ
+        for x, y in zip(inputs, targets):
+            logits = model(x[None]).logits[0].double()
+            total += torch.nn.functional.cross_entropy(logits, y, reduction="sum").item()
+    return total / (targets != -100).sum().item()
 
 
 def held_out(path):
@@ -115,9 +148,9 @@ def losses_of(model):
     optimizer = torch.optim.AdamW(groups, lr=ADAMW["lr"], betas=ADAMW["betas"], eps=ADAMW["eps"])
     model.train()
     for step in range(1, STEPS + 1):
-        batch = torch.stack([tokens[at:at + SEQ + 1] for at in places_of(step, len(tokens))])
-        logits = model(batch[:, :-1]).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        samples = [tokens[at:at + SEQ + 1] for at in places_of(step, len(tokens))]
+        x, y = batch_of(model, samples, b"mask", step)
+        loss = torch.nn.functional.cross_entropy(model(x).logits.flatten(0, 1), y.flatten())
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -125,6 +158,13 @@ def losses_of(model):
         losses.append(loss.item())
     model.eval()
     return losses
+
+
+def class_of(kind):
+    """The class of transformers with a head on the vocabulary."""
+    import transformers
+    head = {"GPT2": "LMHeadModel", "Bert": "ForMaskedLM"}.get(kind, "ForCausalLM")
+    return getattr(transformers, kind + head)
 
 
 class Judge:
@@ -144,6 +184,9 @@ class Judge:
                             "validation": {"data": HELD_OUT, "every": steps, "samples": SAMPLES},
                             "checkpoint": {"at_end": True}},
                   "plan": {"planner": "all-dp"}}
+        with open(config["model"], encoding="utf-8") as file:
+            if json.load(file)["model_type"] == "bert":
+                config["train"]["masked"] = {"token": MASK, "share": SHARE}
         with open(self.at("run.json"), "w", encoding="utf-8") as file:
             json.dump(config, file)
         self.run("train", "run.json", "--from", f"{model}-run", "--run", run, "-q", "--progress=none")
@@ -153,9 +196,11 @@ class Judge:
             return losses, json.load(file)["validation_loss"]
 
     def logits(self, model, vocab, sample):
-        """The largest distance of a sample's logits, as a part of the largest logit."""
+        """The largest distance of a sample's logits, as a part of the largest logit. BERT's do not generate."""
         import numpy
         import torch
+        if model.config.model_type == "bert":
+            return 0.0
         text = bytes(sample.tolist()).decode() if vocab == 256 else ",".join(map(str, sample.tolist()))
         self.run("generate", "hub-run", "--prompt", text, "--tokens", "1", "--logits", "logits.npy", "-q")
         with torch.no_grad():
@@ -171,7 +216,7 @@ class Judge:
         torch.manual_seed(int(os.environ.get("WEFT_TEST_SEED", 1)))
         config = getattr(transformers, f"{kind}{'Text' if kind == 'Gemma3' else ''}Config")(**keys)
         config._attn_implementation = "eager"  # others have no cap of scores
-        model = getattr(transformers, f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}")(config).float().eval()
+        model = class_of(kind)(config).float().eval()
         model.save_pretrained(self.at("hub"))
         self.run("import", "hub", "-o", "hub-run", "-q")
         return model, self.logits(model, config.vocab_size, held_out(HELD_OUT)[3][:SEQ])
@@ -179,7 +224,6 @@ class Judge:
     def judge(self, name, kind, keys):
         """Returns the distances of logits, of held-out losses, of 20 losses, and of the trained model's held-out loss."""
         import torch
-        import transformers
         samples = held_out(HELD_OUT)
         model, logits = self.begin(kind, keys)
         self.run("export", "hub-run", "--to", "hf", "-o", "back")
@@ -191,15 +235,13 @@ class Judge:
         our_losses, trained = self.train("hub", STEPS, "trained", ADAMW["lr"])
         their_losses = losses_of(model)
         self.run("export", "trained", "--to", "hf", "-o", "out")
-        again = transformers.AutoModelForCausalLM.from_pretrained(self.at("out"), dtype=torch.float32,
-                                                                  attn_implementation="eager").eval()
+        again = class_of(kind).from_pretrained(self.at("out"), dtype=torch.float32, attn_implementation="eager").eval()
         state, other = again.state_dict(), model.state_dict()
         assert list(state) == list(other), f"{name}: other names"
         # Made without a source, config.json describes the same model.
         os.rename(self.at("hub-run/hub"), self.at("gone"))
         self.run("export", "hub-run", "--to", "hf", "-o", "made")
-        made = transformers.AutoModelForCausalLM.from_pretrained(self.at("made"), dtype=torch.float32,
-                                                                  attn_implementation="eager").eval()
+        made = class_of(kind).from_pretrained(self.at("made"), dtype=torch.float32, attn_implementation="eager").eval()
         assert abs(loss_on(made, samples) - theirs) < 1e-9, f"{name}: config.json made from the model is another's"
         assert len(our_losses) == STEPS, our_losses
         return (logits, abs(ours - theirs) / theirs,

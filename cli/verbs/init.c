@@ -18,6 +18,7 @@
 #include "cli/terminal.h"
 #include "runtime/train/train.h"
 #include "spec/config.h"
+#include "spec/hub/layers.h"
 #include "spec/hub_model.h"
 
 static const char usual_file[] = "run.json", usual_model[] = "gpt-10m",
@@ -109,7 +110,7 @@ static enum weft_status find_model(struct draft *draft, struct weft_error *err)
     WEFT_TRY(status);
     WEFT_TRY(weft_json_read(weft_text_chars(&draft->model), &draft->layers, err));
     const struct weft_json_value *root = weft_json_root(draft->layers);
-    draft->positions = weft_hub_model_positions(root);
+    draft->positions = weft_hub_positions(root);
     if (!weft_hub_model_is(root)) return WEFT_OK;
     weft_json_destroy(draft->layers);
     draft->layers = NULL;

@@ -6,12 +6,13 @@
 
 #include "base/json/json.h"
 #include "spec/config.h"
+#include "spec/hub/layers.h"
 #include "spec/hub/windows.h"
 
 /* A model's layers, as they stand in a config of Weft. */
 struct hub_writing {
     const struct weft_hub_family *family;
-    const struct weft_json_value *embedding, *block, *norm, *head;
+    const struct weft_json_value *embedding, *types, *block, *norm, *head;
     const struct weft_json_value *local; /* the first block with a window; NULL: none */
     const struct weft_json_value *first; /* the first block */
     int64_t first_local;
@@ -39,6 +40,8 @@ static void put_sizes(const struct hub_writing *w)
         weft_json_key(w->writer, size->key);
         if (i == WEFT_HUB_LAYERS)
             weft_json_add_integer(w->writer, w->n_blocks);
+        else if (i == WEFT_HUB_TOKEN_TYPES)
+            weft_json_add_value(w->writer, weft_json_member(w->types, "types"));
         else if (i == WEFT_HUB_VOCAB || i == WEFT_HUB_POSITIONS)
             weft_json_add_value(
                 w->writer,
@@ -82,6 +85,8 @@ static enum weft_status put_keys(const struct hub_writing *w, struct weft_error 
         const struct weft_json_value *value = row->to != NULL ? find_value(w, row->to) : NULL;
         if (value != NULL) {
             put_value(w, row->key, value);
+        } else if (row->to != NULL && strcmp(row->to, "eps") == 0) {
+            weft_json_put_number(w->writer, row->key, 1e-5); /* of a layer norm that gives none */
         } else if (row->to != NULL && row->missing != NULL) {
             weft_json_key(w->writer, row->key);
             weft_json_add_null(w->writer);
@@ -204,16 +209,20 @@ enum weft_status weft_hub_config_write(const struct weft_model *model,
     weft_text_finish(&layers);
     if (status != WEFT_OK) return status;
     weft_json_writer_init(&writer, out, 2);
+    const struct weft_hub_layers *layers_of = weft_hub_layers_of(family);
+    const int32_t first = layers_of->n_before;
     struct hub_writing w = {.family = family,
-                            .n_blocks = model->n_layers - 3,
+                            .n_blocks = model->n_layers - layers_of->n_before - layers_of->n_after,
                             .positions = positions,
                             .writer = &writer};
     int32_t i = 0;
     for (const struct weft_json_value *layer = weft_json_first(weft_json_root(document)); layer;
          layer = weft_json_next(layer), i++) {
         if (i == 0) w.embedding = layer;
-        if (i == 1) w.first = w.block = layer;
-        if (i > 0 && i < model->n_layers - 2) take_block(&w, i - 1, layer);
+        if (i == 1 && family->masked) w.types = layer;
+        if (i == first) w.first = w.block = layer;
+        if (i >= first && i < model->n_layers - layers_of->n_after)
+            take_block(&w, i - first, layer);
         if (i == model->n_layers - 2) w.norm = layer;
         if (i == model->n_layers - 1) w.head = layer;
     }

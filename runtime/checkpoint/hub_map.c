@@ -5,22 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spec/hub/tensors.h"
+#include "spec/hub/layers.h"
 #include "spec/kind.h"
 
 /* Families of a model */
 
-static const char *kind_at(const struct weft_hub_family *family, enum weft_hub_place place)
-{
-    const char *const kinds[WEFT_HUB_PLACES] = {"embedding", family->block, family->norm,
-                                                "lm_head"};
-    return kinds[place];
-}
-
 static bool is_at(const struct weft_layer *layer, const struct weft_hub_family *family,
                   enum weft_hub_place place)
 {
-    return strcmp(weft_layer_type_of(layer), kind_at(family, place)) == 0;
+    return strcmp(weft_layer_type_of(layer), weft_hub_kind_at(family, place)) == 0;
 }
 
 /* The layer's own key of that name: its bytes; NULL if the kind has none. */
@@ -39,7 +32,7 @@ static bool has_window(const struct weft_layer *block)
 /* Blocks of one kind belong to several families: by the flag of one, and by the window. */
 static bool suits_block(const struct weft_hub_family *family, const struct weft_layer *block)
 {
-    static const char *const flags[] = {"qkv_bias"};
+    static const char *const flags[] = {"qkv_bias", "post_norm"};
     if (!is_at(block, family, WEFT_HUB_IN_BLOCK)) return false;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         const char *flag = find_key(block, flags[i]);
@@ -53,12 +46,14 @@ static bool suits_block(const struct weft_hub_family *family, const struct weft_
 enum weft_status weft_hub_family_of(const struct weft_model *model,
                                     const struct weft_hub_family **out, struct weft_error *err)
 {
-    const int32_t block = model->n_layers > 2 ? 1 : 0;
     const struct weft_hub_family *family = NULL;
-    for (int32_t i = 0; (family = weft_hub_family_at(i)) != NULL; i++)
+    for (int32_t i = 0; (family = weft_hub_family_at(i)) != NULL; i++) {
+        const int32_t first = weft_hub_layers_of(family)->n_before;
+        const int32_t block = model->n_layers > first + 1 ? first : 0;
         if (family->rows != NULL && suits_block(family, &model->layers[block])) break;
+    }
     if (family == NULL)
-        return weft_layer_refuse(err, &model->layers[block],
+        return weft_layer_refuse(err, &model->layers[model->n_layers > 2 ? 1 : 0],
                                  "no family of Hugging Face that Weft reads and writes has such "
                                  "layers; these are " WEFT_HUB_TRAINED_TYPES);
     *out = family;
@@ -85,7 +80,7 @@ static bool fits_pattern(const char *name, const char *pattern)
 
 static char *fill_pattern(struct weft_hub_map *map, const struct weft_hub_row *row, int32_t number)
 {
-    const char *prefix = row->place == WEFT_HUB_IN_HEAD ? "" : map->prefix;
+    const char *prefix = weft_hub_prefix_at(row->place, map->prefix);
     const char *at = strstr(row->hub, "{i}");
     if (at == NULL) return weft_pool_format(&map->pool, "%s%s", prefix, row->hub);
     return weft_pool_format(&map->pool, "%s%.*s%d%s", prefix, (int)(at - row->hub), row->hub,
@@ -156,14 +151,6 @@ static enum weft_status add_tensor(struct weft_hub_map *map, const struct weft_m
     return n > 0 ? WEFT_OK : add_entry(map, model, piece, err);
 }
 
-/* The place of layer `index`: an embedding, any number of blocks, a norm, a head. */
-static enum weft_hub_place place_of(int32_t index, int32_t n_layers)
-{
-    if (index == 0) return WEFT_HUB_IN_EMBEDDING;
-    if (index == n_layers - 1) return WEFT_HUB_IN_HEAD;
-    return index == n_layers - 2 ? WEFT_HUB_IN_NORM : WEFT_HUB_IN_BLOCK;
-}
-
 static enum weft_status fill_map(struct weft_hub_map *map, const struct weft_model *model,
                                  struct weft_error *err)
 {
@@ -173,12 +160,14 @@ static enum weft_status fill_map(struct weft_hub_map *map, const struct weft_mod
     if (map->entries == NULL || map->begins == NULL)
         return weft_fail_memory(err, "names of tensors");
     for (int32_t i = 0; i < model->n_layers; i++) {
-        struct hub_piece piece = {
-            .layer = &model->layers[i], .place = place_of(i, model->n_layers), .number = i - 1};
+        struct hub_piece piece = {.layer = &model->layers[i],
+                                  .place = weft_hub_place_of(map->family, i, model->n_layers),
+                                  .number = i - weft_hub_layers_of(map->family)->n_before};
         if (!is_at(piece.layer, map->family, piece.place))
-            return weft_layer_refuse(
-                err, piece.layer, "it is layer %d of %d, where a model of %s has one of type %s",
-                (int)i, (int)model->n_layers, map->family->type, kind_at(map->family, piece.place));
+            return weft_layer_refuse(err, piece.layer,
+                                     "it is layer %d of %d, where a model of %s has one of type %s",
+                                     (int)i, (int)model->n_layers, map->family->type,
+                                     weft_hub_kind_at(map->family, piece.place));
         for (int32_t k = 0; k < piece.layer->n_tensors; k++)
             if (model->tensors[piece.layer->tensors[k]].layer == i) /* no tied one */
                 WEFT_TRY(add_tensor(map, model, &piece, k, err));

@@ -226,6 +226,16 @@ static const struct weft_hub_key gemma3_keys[] = {
     SOFTCAP("attn_logit_softcapping", NULL, "attention_cap"),
     SOFTCAP("final_logit_softcapping", NULL, "logit_cap"),
     END};
+/* A decoder would attend causally. */
+static const struct weft_hub_key bert_keys[] = {
+    {"hidden_act", WEFT_HUB_COMPUTATION, "\"gelu\"", NULL, NULL},
+    {"hidden_dropout_prob", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
+    {"attention_probs_dropout_prob", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
+    {"classifier_dropout", WEFT_HUB_NOTHING, NULL, NULL, NULL},
+    {"layer_norm_eps", WEFT_HUB_NUMBERS, "1e-5", "1e-12", "eps"},
+    REFUSE("position_embedding_type", "\"absolute\""),
+    REFUSE("is_decoder", "false"),
+    END};
 static const struct weft_hub_key gpt2_keys[] = {
     {"activation_function", WEFT_HUB_COMPUTATION, "\"gelu_new\"|\"gelu_pytorch_tanh\"", NULL, NULL},
     {"attn_pdrop", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
@@ -300,6 +310,26 @@ static const struct weft_hub_key qwen2_keys[] = {
               [WEFT_HUB_VOCAB] = {"vocab_size", NULL, vocab, 0}}
 
 static const struct weft_hub_family hub_families[] = {
+    {.type = "bert",
+     .architecture = "BertForMaskedLM",
+     .block = "encoder_block",
+     .norm = "layer_norm",
+     .embed_name = "wte",
+     .block_name = "h.{i}",
+     .norm_name = "ln_f",
+     .sizes = {[WEFT_HUB_HIDDEN] = {"hidden_size", NULL, 768, 0},
+               [WEFT_HUB_HEADS] = {"num_attention_heads", NULL, 12, 0},
+               [WEFT_HUB_FFN] = {"intermediate_size", NULL, 3072, 0},
+               [WEFT_HUB_LAYERS] = {"num_hidden_layers", NULL, 12, 0},
+               [WEFT_HUB_VOCAB] = {"vocab_size", NULL, 30522, 0},
+               [WEFT_HUB_POSITIONS] = {"max_position_embeddings", NULL, 512, 0},
+               [WEFT_HUB_TOKEN_TYPES] = {"type_vocab_size", NULL, 2, 0}},
+     .ties = true,
+     .masked = true,
+     .block_flag = "post_norm",
+     .keys = bert_keys,
+     .prefix = "bert.",
+     .rows = weft_hub_bert_rows},
     {.type = "gemma",
      .architecture = "GemmaForCausalLM",
      .block = "gemma_block",

@@ -10,9 +10,9 @@
 /* The types of models, for messages and help: all, and those whose tensors are read and written. A
  * test compares the table of families. */
 #define WEFT_HUB_TYPES                                                                             \
-    "gemma, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"
+    "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"
 #define WEFT_HUB_TRAINED_TYPES                                                                     \
-    "gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"
+    "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"
 
 /* A size of the model. The default may be one of two rules. */
 enum weft_hub_size {
@@ -25,6 +25,7 @@ enum weft_hub_size {
     WEFT_HUB_LAYERS,
     WEFT_HUB_VOCAB,
     WEFT_HUB_POSITIONS,
+    WEFT_HUB_TOKEN_TYPES,
     WEFT_HUB_SIZES
 };
 enum { WEFT_HUB_AS_HEADS = -1, WEFT_HUB_FOUR_HIDDEN = -2 };
@@ -83,9 +84,10 @@ struct weft_hub_family {
     const char *pattern_keys[WEFT_HUB_PATTERN_KEYS]; /* that take another; the first given counts */
     const char *local_base; /* key of the rotary base of layers with a window; NULL: none */
     double missing_base;
-    bool scales_embedding;           /* token rows are multiplied by the root of hidden */
+    bool scales_embedding; /* token rows are multiplied by the root of hidden */
+    bool masked; /* predicts masked tokens: more layers, and a head with a bias (layers.h) */
     const struct weft_hub_key *keys; /* up to one without a key */
-    const char *prefix;              /* of tensors' names, except the head's */
+    const char *prefix;              /* of tensors' names up to the head's */
     const struct weft_hub_row *rows; /* tensors; NULL: the family can be planned alone */
 };
 

@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "spec/hub/layers.h"
+
 /* Appends the module of a tensor: a block's up to its number, otherwise without ".weight". */
 static void add_module(const struct weft_hub_family *family, const struct weft_hub_row *row,
                        int32_t block, struct weft_text *out)
 {
     const char *name = row->hub, *number = strstr(name, "{i}");
-    weft_text_add(out, row->place == WEFT_HUB_IN_HEAD ? "" : family->prefix);
+    weft_text_add(out, weft_hub_prefix_at(row->place, family->prefix));
     if (number != NULL)
         weft_text_addf(out, "%.*s%d", (int)(number - name), name, block);
     else

@@ -7,13 +7,20 @@
 
 #include <stdbool.h>
 
-/* The layers of a family: an embedding, blocks, a norm and a head. Files have the family's prefix
- * on all names except the head's. Base models were saved without it. */
+/* The layers of a family: an embedding, blocks, a norm and a head; for masked tokens also token
+ * types and a norm before the blocks, and a product, an activation and a norm before the head
+ * (layers.h). Files have the family's prefix on all names except those from the head's on. Base
+ * models were saved without it. */
 enum weft_hub_place {
     WEFT_HUB_IN_EMBEDDING,
+    WEFT_HUB_IN_TYPES,
+    WEFT_HUB_IN_EMBEDDING_NORM,
     WEFT_HUB_IN_BLOCK,
     WEFT_HUB_IN_NORM,
     WEFT_HUB_IN_HEAD,
+    WEFT_HUB_IN_DENSE,
+    WEFT_HUB_IN_ACTIVATION,
+    WEFT_HUB_IN_HEAD_NORM,
     WEFT_HUB_PLACES
 };
 
@@ -25,6 +32,6 @@ struct weft_hub_row {
     bool transposed; /* [inputs, outputs] in the files */
 };
 extern const struct weft_hub_row weft_hub_gpt2_rows[], weft_hub_llama_rows[], weft_hub_phi3_rows[],
-    weft_hub_olmo2_rows[], weft_hub_gemma_rows[];
+    weft_hub_olmo2_rows[], weft_hub_gemma_rows[], weft_hub_bert_rows[];
 
 #endif

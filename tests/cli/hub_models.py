@@ -45,9 +45,18 @@ def gemma(version, *sizes, **more):
     return llama(*sizes, kind=kind, name=name, **{"hidden_act": "gelu_pytorch_tanh", "head_dim": 256, **more})
 
 
+def bert(hidden, heads, layers, **more):
+    return {"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_act": "gelu", "hidden_size": hidden,
+            "num_attention_heads": heads, "num_hidden_layers": layers, "intermediate_size": 4 * hidden,
+            "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 30522, "layer_norm_eps": 1e-12,
+            "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "position_embedding_type": "absolute", **more}
+
+
 LLAMA3 = {"rope_theta": 500000.0, "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
                                                   "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
 PUBLIC = {  # name: (parameters as published, config.json)
+    "bert-base-uncased": (109514298, bert(768, 12, 12)),
+    "bert-large-uncased": (335174458, bert(1024, 16, 24)),
     "gpt2": (124439808, gpt2(768, 12, 12)),
     "gpt2-medium": (354823168, gpt2(1024, 16, 24, n_special=0, predict_special_tokens=True)),
     "gpt2-large": (774030080, gpt2(1280, 20, 36)),
@@ -117,6 +126,8 @@ REFUSED = {  # name: (the refused key, config.json); a model may also be read wi
                    3821079552),
     "gpt-neox": ("model_type", {"model_type": "gpt_neox", "hidden_size": 6144, "num_hidden_layers": 44}, 0),
     "qwen2-moe": ("model_type", llama(2048, 16, 16, 5632, 24, 151936, kind="qwen2_moe"), 0),
+    "bert-decoder": ("is_decoder", bert(768, 12, 12, is_decoder=True), 0),
+    "bert-relative": ("position_embedding_type", bert(768, 12, 12, position_embedding_type="relative_key"), 0),
     "gelu": ("activation_function", gpt2(768, 12, 12, activation_function="relu"), 0),
 }
 

@@ -169,7 +169,7 @@ def other_features_are_named_and_refused(weft):
             ({"model_type": "gemma3"}, "$.model_type"), ({"quantization_config": {"bits": 4}}, "$.quantization_config"),
             ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "rope_scaling"),
             ({"architectures": ["LlamaForSequenceClassification"]}, "$.architectures"),
-            ({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}, "gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"),
+            ({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}, "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"),
             ({"intermediate_size": 64}, "of another shape (6)"), ({"num_hidden_layers": 3}, "missing (9)"),
             ({"num_hidden_layers": 1}, "not the model's (9)"), ({"tie_word_embeddings": True}, "is not the token table"))):
         write_hub(weft, f"in{number}", {**FAMILIES["llama"], **changes}, entries)

@@ -73,6 +73,8 @@ RUNS = {
     "python3 bench/planner/recompute.py": ("python3 bench/planner/recompute.py --build {build} --work 1M --models gpt2-xl "
                                            "--out {scratch}/plans", False),
     "python3 bench/planner/scale.py": ("python3 bench/planner/scale.py --build {build} --steps 2", False),
+    "python3 bench/newcomer.py": ("python3 bench/newcomer.py --build {build} --first 2", True),
+    "python3 bench/installs.py": ("python3 bench/installs.py {scratch} --root {scratch}", False),
     "python3 bench/study/parts.py": ("python3 bench/study/parts.py --build {build} --work 1M --models resnet-50 --networks 1 "
                                      "--out {scratch}/plans", False),
     "python3 bench/study/study.py planners": ("python3 bench/study/study.py planners --build {build} --work 1M --models "

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs pasted in README and docs are compared with the program's: documents.py WEFT [slow|tutorial]. TAP.
 
-A block is an indented line `$ COMMAND` (continued by a backslash) and its output, up to a line that is not indented.
 White space does not count, because lines are folded for reading. A line `...` stands for lines left out.
 Analytic plans are the same bytes everywhere, so their blocks are compared word by word. Outputs with measured times
 or losses differ from machine to machine, so only the first words of their lines are compared. Commands of the tutorial
@@ -12,6 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from pasted import pasted
 from tap import case, main
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -38,18 +38,8 @@ SLOW = ("weft plan configs/runs/gpt2-xl.json", "weft sweep configs/runs/gpt-tiny
 def blocks():
     """Yields (document, line number, command, output lines) of every block."""
     for document in DOCUMENTS:
-        lines = document.read_text(encoding="utf-8").splitlines()
-        for start, line in enumerate(lines):
-            if not line.startswith("    $ "):
-                continue
-            command, end = line[6:], start + 1
-            while command.endswith("\\"):
-                command, end = command[:-1] + lines[end].strip(), end + 1
-            output = []
-            while end < len(lines) and lines[end].startswith("    ") and not lines[end].startswith("    $ "):
-                output.append(lines[end][4:])
-                end += 1
-            yield document.relative_to(SOURCE), start + 1, command, output
+        for block in pasted(document):
+            yield document.relative_to(SOURCE), *block
 
 
 def first_with(table, command):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The first quarter of an hour of a newcomer, after clone and demo (tests/newcomer): a text, a config, the best setting,
+"""The first quarter of an hour of a newcomer, after clone and demo: a text, a config, the best setting,
 a run, a stop, a kill, resumptions, a text."""
 import os
 import re

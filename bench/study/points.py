@@ -1,49 +1,79 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes problem files with the best known plan and bound: bench/study/points.py --build BUILD --out DIR [--work 2G]
+"""Writes problem files with the best known plan and bound: bench/study/points.py --build BUILD [--out DIR] [--work 2G]
 
-A point is a model of the study at one of its limits. DIR/MODEL-xNETWORK-LIMIT.json is a plan file (docs/plan-file.md): its
-`problem` is the problem, `prediction` the best known step, and `bound` the proven bound with its certificate. Answer with a
-rival (docs/rivals.md). Prints a line for each point. Points are spread over those of
-bench/results/study/points.csv.
+A problem is a model of the study over one network, at the limit with the widest gap to the proven bound. The 20 widest of all
+models are taken. DIR/NAME.json.gz is a plan file (docs/plan-file.md): its `problem` is the problem, `prediction` the best known
+step, and `bound` the proven bound with its certificate. DIR/CONFIG.json is its config, with the memory limit apart.
+DIR/index.csv lists them. Answer with a rival (docs/rivals.md). The points are those of bench/results/study/points.csv. A file
+that is there is not planned again.
 """
 import argparse
 import csv
+import gzip
 import json
 import subprocess
 import sys
 from pathlib import Path
 
-from study import ROOT, config_of
+from study import RESULTS, ROOT, config_of
 
 MOST = 20
+COLUMNS = ["problem", "config", "memory_limit_bytes", "slots", "decisions", "blocks", "step_ns", "bound_ns", "gap_percent"]
 
 
 def points():
-    """Returns (model, network, limit) in the order of the study."""
-    with open(ROOT / "bench/results/study/points.csv", encoding="utf-8", newline="") as file:
-        found = [(point["model"], float(point["network"]), int(point["memory_limit_bytes"])) for point in csv.DictReader(file)
-                 if point["planner"] == "ilp" and point["fits"] == "1"]
-    return found[::max(1, len(found) // MOST)][:MOST]
+    """Returns (model, network, limit) with the widest gap of each case, the widest of all first."""
+    widest = {}
+    with open(RESULTS / "points.csv", encoding="utf-8", newline="") as file:
+        for point in csv.DictReader(file):
+            if point["planner"] == "ilp" and point["fits"] == "1" and point["bound_ns"]:
+                gap, case = int(point["step_ns"]) / int(point["bound_ns"]), (point["model"], float(point["network"]))
+                widest[case] = max(widest.get(case, (0, 0)), (gap, int(point["memory_limit_bytes"])))
+    cases = sorted(widest, key=lambda case: (-widest[case][0], case))
+    return [(*case, widest[case][1]) for case in cases[:MOST]]
+
+
+def whole_config(model, network):
+    """The config of a case in one file."""
+    config = config_of(model, network)
+    config["model"] = json.loads(Path(config["model"]).read_text()) if isinstance(config["model"], str) else config["model"]
+    config["cluster"].pop("memory_limit", None)
+    for part in (config, config["model"]):
+        part.pop("$comment", None)
+    return config
+
+
+def make(options, model, network, limit):
+    """Writes a problem unless it is there; returns its row."""
+    name, config = f"{model}-x{network:g}-{limit}", options.out / f"{model}-x{network:g}.json"
+    path, plain = options.out / f"{name}.json.gz", options.out / f"{name}.json"
+    config.write_text(json.dumps(whole_config(model, network), indent=1) + "\n")
+    if not path.exists():
+        subprocess.run([options.build / "cli/weft", "plan", config, "--memory-limit", f"{limit}B", "--work-limit", options.work,
+                        "-q", "-o", plain], check=True, stdout=subprocess.DEVNULL)
+        text = json.dumps(json.loads(plain.read_text()), separators=(",", ":"))
+        path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+        plain.unlink()
+    plan = json.loads(gzip.decompress(path.read_bytes()))
+    step, bound, problem = plan["prediction"]["step_ns"], plan["bound"]["bound_ns"], plan["problem"]
+    return [path.name, config.name, limit, len(problem["slots"]), len(problem["decisions"]), len(plan["placements"]), step,
+            bound, f"{100 * (step / bound - 1):.3f}"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=RESULTS / "problems")
     parser.add_argument("--work", default="2G", help="work limit of a plan")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    for model, network, limit in points():
-        path = options.out / f"{model}-x{network:g}-{limit}.json"
-        config = options.out / f"{model}-x{network:g}.config"
-        config.write_text(json.dumps(config_of(model, network)))
-        if not path.exists():
-            subprocess.run([options.build / "cli/weft", "plan", config, "--memory-limit", f"{limit}B", "--work-limit",
-                            options.work, "-q", "-o", path], check=True, stdout=subprocess.DEVNULL)
-        plan = json.loads(path.read_text())
-        step, bound = plan["prediction"]["step_ns"], plan["bound"]["bound_ns"]
-        print(f"{path.name}: step {step} ns, bound {bound} ns, gap {100 * (step / bound - 1):.3f} %")
+    rows = []
+    for point in points():
+        rows.append(make(options, *point))
+        print(*rows[-1], flush=True)
+    with open(options.out / "index.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
     return 0
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads plan files, and computes their rows and steps again: read_plan.py PLAN... Exit 1 if a figure differs."""
+"""Reads plan files, and computes their rows and steps again: read_plan.py PLAN... (or PLAN.gz). Exit 1 if a figure differs."""
+import gzip
 import json
 import sys
-from pathlib import Path
 
 
 def rows(problem, plan, chosen):
@@ -46,7 +46,7 @@ def step(problem, plan, chosen):
 
 
 for path in sys.argv[1:]:
-    PLAN = json.loads(Path(path).read_text(encoding="utf-8"))
+    PLAN = json.load((gzip.open if path.endswith(".gz") else open)(path, "rb"))
     PROBLEM, SAID = PLAN["problem"], PLAN["prediction"]
     if any(lane["rate"] != 1024 or lane["compute_rate"] != 1024 for lane in PROBLEM["lanes"]):
         sys.exit(f"{path}: compute and lanes slow each other, which only `weft verify` computes")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes problem files with the best known plan and bound: bench/study/points.py --build BUILD [--out DIR] [--work 2G]
 
-A problem is a model of the study over one network, at the limit with the widest gap to the proven bound. The 20 widest of all
-models are taken. DIR/NAME.json.gz is a plan file (docs/plan-file.md): its `problem` is the problem, `prediction` the best known
+A problem is a model of the study over one network, at a limit with a gap to the proven bound. Each case has the widest gap
+first; further limits follow until 20 problems are there. A problem that the larger work limit closes is left out. DIR/NAME.json.gz is a plan file (docs/plan-file.md): its `problem` is the problem, `prediction` the best known
 step, and `bound` the proven bound with its certificate. DIR/CONFIG.json is its config, with the memory limit apart.
 DIR/index.csv lists them. Answer with a rival (docs/rivals.md). The points are those of bench/results/study/points.csv. A file
 that is there is not planned again.
@@ -23,15 +23,15 @@ COLUMNS = ["problem", "config", "memory_limit_bytes", "slots", "decisions", "blo
 
 
 def points():
-    """Returns (model, network, limit) with the widest gap of each case, the widest of all first."""
-    widest = {}
+    """Returns (model, network, limit): the widest gap of each case first, then the second of each, and so on."""
+    cases = {}
     with open(RESULTS / "points.csv", encoding="utf-8", newline="") as file:
         for point in csv.DictReader(file):
             if point["planner"] == "ilp" and point["fits"] == "1" and point["bound_ns"]:
                 gap, case = int(point["step_ns"]) / int(point["bound_ns"]), (point["model"], float(point["network"]))
-                widest[case] = max(widest.get(case, (0, 0)), (gap, int(point["memory_limit_bytes"])))
-    cases = sorted(widest, key=lambda case: (-widest[case][0], case))
-    return [(*case, widest[case][1]) for case in cases[:MOST]]
+                cases.setdefault(case, []).append((-gap, int(point["memory_limit_bytes"])))
+    ranked = [(rank, gap, *case, limit) for case, gaps in cases.items() for rank, (gap, limit) in enumerate(sorted(gaps))]
+    return [one[2:] for one in sorted(ranked) if one[1] < -1]
 
 
 def whole_config(model, network):
@@ -45,7 +45,7 @@ def whole_config(model, network):
 
 
 def make(options, model, network, limit):
-    """Writes a problem unless it is there; returns its row."""
+    """Writes a problem unless it is there; returns its row. None, and no file, if the plan is as fast as its bound."""
     name, config = f"{model}-x{network:g}-{limit}", options.out / f"{model}-x{network:g}.json"
     path, plain = options.out / f"{name}.json.gz", options.out / f"{name}.json"
     config.write_text(json.dumps(whole_config(model, network), indent=1) + "\n")
@@ -57,6 +57,11 @@ def make(options, model, network, limit):
         plain.unlink()
     plan = json.loads(gzip.decompress(path.read_bytes()))
     step, bound, problem = plan["prediction"]["step_ns"], plan["bound"]["bound_ns"], plan["problem"]
+    if step == bound:
+        path.unlink()
+        if not any(options.out.glob(f"{model}-x{network:g}-*.json.gz")):
+            config.unlink()
+        return None
     return [path.name, config.name, limit, len(problem["slots"]), len(problem["decisions"]), len(plan["placements"]), step,
             bound, f"{100 * (step / bound - 1):.3f}"]
 
@@ -70,8 +75,10 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     rows = []
     for point in points():
-        rows.append(make(options, *point))
-        print(*rows[-1], flush=True)
+        row = make(options, *point) if len(rows) < MOST else None
+        if row:
+            rows.append(row)
+            print(*row, flush=True)
     with open(options.out / "index.csv", "w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
     return 0

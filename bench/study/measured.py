@@ -37,6 +37,29 @@ FIELDS = {"model": "name of the config", "ranks": "local: 2 processes over an em
           "measured_exposed_ns": "compute waits for communication in that run",
           "layers_drift_percent": "growth of the layers' time over all runs of the model",
           "collectives_drift_percent": "growth of the collectives' time over all runs of the model"}
+VERDICTS = {"holds": "holds", "hidden": "hidden by the spread", "refuted": "refuted"}
+SECTION = """
+## Measured steps
+
+`bench/study/measured.py` trains small models, with three runs of each plan in turns:
+
+    python3 bench/study/measured.py --build build --record
+    python3 bench/study/measured.py --build build --record --hosts      # over MPI on two network namespaces
+
+The machine is virtual and has two cores. The spread of repeats is within the goal of 2 % at {good} of {points} points, so
+the goal is missed. Drift is the growth of the machine's own times from before the runs until after them. A large drift means
+that the machine changed, and not the plans.
+
+"""
+LINES = """
+Hypothesis 3 holds beyond the spread on {holds} of {lines} measured lines, is refuted on {refuted}, and the spread hides the
+answer on {hidden}. A line has one limit. It is refuted if the best division between is the same plan as an end, or an end is
+faster by more than the spread of both.
+
+"""
+NOT_MEASURED = """
+Not measured are the models of the simulated sections, links of other speeds, more than two ranks, and GPUs.
+"""
 
 
 def flags_of(options):
@@ -76,7 +99,8 @@ def rows_of(folder):
     more = {"ranks": "hosts" if folder.name.endswith("-hosts") else "local",
             "layers_drift_percent": drift[1] if drift else "", "collectives_drift_percent": drift[2] if drift else ""}
     with open(folder / "study.csv", encoding="utf-8", newline="") as file:
-        return [{key: {**point, **more}[key] for key in FIELDS} for point in csv.DictReader(file) if point["measured_step_ns"]]
+        measured = [{**point, **more} for point in csv.DictReader(file) if point["measured_step_ns"]]
+    return [{key: point[key] for key in FIELDS} for point in measured]
 
 
 def spread_of(row):
@@ -100,8 +124,9 @@ def divisions_of(rows):
             gain = int(end["measured_step_ns"]) / int(best["measured_step_ns"]) - 1
             spread = max(spread_of(end), spread_of(best))
             ends.append((1 if gain > spread else -1 if gain == 0 or gain < -spread else 0, spread))
-        verdict = {1: "holds", 0: "hidden by the spread", -1: "refuted"}[min(end for end, _ in ends)]
-        found.append([f"{limit / 2 ** 20:.1f} MiB", *(f"{int(row['measured_step_ns']) / 1e6:.2f} ms" for row in (first, best, last)),
+        verdict = [VERDICTS[name] for name in ("refuted", "hidden", "holds")][1 + min(end for end, _ in ends)]
+        found.append([f"{limit / 2 ** 20:.1f} MiB",
+                      *(f"{int(row['measured_step_ns']) / 1e6:.2f} ms" for row in (first, best, last)),
                       percent(max(spread for _, spread in ends)), verdict])
     return found
 
@@ -124,22 +149,13 @@ def section():
                         percent(off[len(off) // 2])])
         lines += [[model, ranks, *line] for line in divisions_of(rows)]
     good, verdicts = sum(line[3] for line in spreads), [line[-1] for line in lines]
-    text = "\n## Measured steps\n\n`bench/study/measured.py` trains small models on this kind of machine, with three runs of each plan in "
-    text += "turns:\n\n    python3 bench/study/measured.py --build build --record\n\n"
-    text += f"The spread of repeats is within the goal of 2 % at {good} of {len(every)} points.\n"
-    text += "Drift is the growth of the machine's own times from before the runs until after them. So large drifts mean that\n"
-    text += "the machine changed, and not the plans.\n\n"
-    text += markdown([["model", "ranks", "points", "spread within 2 %", "spread, median", "most", "drift of layers", "of collectives",
-                       "prediction off, median"], *spreads])
-    text += f"\nHypothesis 3 holds beyond the spread on {verdicts.count('holds')} of {len(verdicts)} measured lines, is refuted on "
-    text += f"{verdicts.count('refuted')},\nand the spread hides the answer on {verdicts.count('hidden by the spread')}. "
-    text += "A line has one limit. It is refuted if the best\ndivision between is the same plan as an end, or an end is faster by more than the spread of both.\n\n"
-    text += markdown([["model", "ranks", "limit", "least for policies", "best between", "all for policies", "spread", "hypothesis 3"],
-                      *lines])
-    return text + """
-Not measured are models of the simulated sections, links of other speeds, more than two ranks, and GPUs. The ranks are processes of
-one virtual machine with two cores. So another machine's figures differ.
-"""
+    text = SECTION.format(good=good, points=len(every))
+    text += markdown([["model", "ranks", "points", "spread within 2 %", "spread, median", "most", "drift of layers",
+                       "of collectives", "prediction off, median"], *spreads])
+    text += LINES.format(lines=len(lines), **{name: verdicts.count(verdict) for name, verdict in VERDICTS.items()})
+    text += markdown([["model", "ranks", "limit", "least for policies", "best between", "all for policies", "spread",
+                       "hypothesis 3"], *lines])
+    return text + NOT_MEASURED
 
 
 def record(options):

@@ -22,17 +22,21 @@ NETWORKS, LIMITS = [0.25, 1, 4], ["least", "half"]
 HOST = ('cluster.host={"memory_limit":"64GB","down":{"bandwidth":"25GB/s"},"up":{"bandwidth":"25GB/s"},'
         '"update":"100GB/s"}')
 OFFLOAD = 'plan.offload={"state":["device","host"],"activations":["device","host"]}'
-BASE = ("plan.recompute=none",)
+BASE, RECOMPUTES = ("plan.recompute=none",), ("plan.recompute=auto",)
 # Name, and alternatives without the part and with it: planner and settings. The fastest plan counts.
 ALONE = [("ilp", BASE)]
+ALIKE = [("greedy:alike", BASE)]  # equal units have one policy
 PARTS = [
     ("deciding together, over policies first and blocks after", [("two-stage", BASE)], ALONE),
     ("policies by unit, over one policy for all units",
      [("ilp", (*BASE, f"plan.policies={policy}")) for policy in ("dp", "zero1", "sdp", "fsdp")], ALONE),
+    ("choices by layer, over equal layers alike", ALIKE, ALONE),
+    ("choices by layer, both placed as greedy places", ALIKE, [("greedy", BASE)]),
+    ("choices by layer with recomputation, over equal layers alike", [("greedy:alike", RECOMPUTES)], [("ilp", RECOMPUTES)]),
     ("search, over greedy", [("greedy", BASE)], ALONE),
     ("blocks, over whole units", [("ilp", (*BASE, "plan.block_scale=whole"))], ALONE),
     ("the size of blocks left open", ALONE, [("ilp", (*BASE, "plan.block_scale=auto"))]),
-    ("recomputation by layer", ALONE, [("ilp", ("plan.recompute=auto",))]),
+    ("recomputation by layer", ALONE, [("ilp", RECOMPUTES)]),
     ("offload to a host of 64 GB at 25 GB/s", ALONE, [("ilp", (*BASE, HOST, OFFLOAD))]),
 ]
 COLUMNS = ["part", "points", "plan only with it", "matters at", "buys, median", "most", "most at"]

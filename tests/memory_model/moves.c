@@ -57,6 +57,17 @@ static bool gathers_parts(const struct weft_unit_move *move)
     return weft_item_kind_collective(move->kind) == WEFT_ALL_GATHER;
 }
 
+/* Partial sums are of the node, for the slice that the node's ranks share. */
+static void check_partial(const struct buffers *at)
+{
+    for (int r = 0; r < RANKS; r++)
+        for (int s = 0; s < RANKS; s++) {
+            const int node = ((1 << PER_NODE) - 1) << r / PER_NODE * PER_NODE;
+            const bool kept = keeps_slice(WEFT_GROUP_NODE, r, s);
+            cr_assert_eq(at->of[WEFT_BUFFER_PARTIAL][r][s], kept ? node : 0, "%d, %d", r, s);
+        }
+}
+
 /* Sums end where the state is, complete. */
 static void check_reduction(const struct weft_moves *moves, enum weft_rank_group state)
 {
@@ -71,6 +82,7 @@ static void check_reduction(const struct weft_moves *moves, enum weft_rank_group
         cr_assert_eq(move->from, end);
         carry_out(move, &at);
         end = move->to;
+        if (end == WEFT_BUFFER_PARTIAL) check_partial(&at);
         cr_assert_eq(move->count == WEFT_ITEM_ONCE, move->from == move->to);
     }
     const bool whole = state == WEFT_GROUP_NONE || state == WEFT_GROUP_OWNER;

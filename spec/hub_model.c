@@ -450,13 +450,20 @@ static bool has_base(const struct hub_reading *reading)
            weft_json_member(taken_rope(reading), "rope_theta") != NULL;
 }
 
+/* Layers with a window may have a base of their own, and no scaling. */
+static bool has_local_base(const struct hub_reading *reading)
+{
+    return reading->is_local && reading->family->local_base != NULL;
+}
+
 /* Writes the keys that a kind of layer takes as they are. */
 static enum weft_status put_taken(struct hub_reading *reading, struct weft_pool *pool, int layer,
                                   const struct weft_kind *kind, struct weft_json_writer *writer)
 {
     for (const struct weft_hub_key *row = reading->family->keys; row->key != NULL; row++) {
         if (row->to == NULL || weft_kind_key(kind, row->to) == NULL) continue;
-        if (strcmp(row->to, "rope_base") == 0 && (reading->is_local || has_base(reading))) continue;
+        if (strcmp(row->to, "rope_base") == 0 && (has_local_base(reading) || has_base(reading)))
+            continue;
         const struct weft_json_value *value = weft_json_member(reading->root, row->key);
         double number;
         if (value != NULL && row->change == WEFT_HUB_NUMBERS &&
@@ -473,7 +480,6 @@ static enum weft_status put_taken(struct hub_reading *reading, struct weft_pool 
     return WEFT_OK;
 }
 
-/* Layers with a window may have a base of their own, and no scaling. */
 static void put_local_base(const struct hub_reading *reading, struct weft_json_writer *writer)
 {
     const struct weft_hub_family *family = reading->family;
@@ -489,7 +495,7 @@ static enum weft_status put_rope(struct hub_reading *reading, struct weft_pool *
 {
     const struct weft_json_value *rope = taken_rope(reading);
     double number;
-    if (reading->is_local && reading->family->local_base != NULL) {
+    if (has_local_base(reading)) {
         put_local_base(reading, writer);
         return WEFT_OK;
     }

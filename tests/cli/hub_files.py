@@ -124,7 +124,7 @@ def entries_with_metadata(weft, path):
 @case
 def other_models_are_refused(weft):
     entries = as_hub(trained(weft))
-    for changes, says in (({"n_head": 4}, "heads is 2, and was 4"), ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon"),
+    for changes, says in (({"n_head": 4}, "heads is 2, and was 4"), ({"layer_norm_epsilon": 1e-6}, "eps is not there, and was 1e-06"),
                           ({"activation_function": "relu"}, "$.activation_function"),
                           ({"model_type": "llama"}, "config.json:1:")):
         write_model(weft, "model", entries, **changes)

@@ -204,7 +204,7 @@ def keys_that_change_the_answer_are_told(weft):
 @case
 def each_layer_has_its_window(weft):
     run = weft.write("run.json", tiny())
-    gemma3 = gemma(3, 256, 8, 4, 512, 7, 1000, head_dim=32, sliding_window=64, rope_local_base_freq=500, rope_theta=2000)
+    gemma3 = gemma(3, 256, 8, 4, 512, 7, 1000, head_dim=32, sliding_window=64, rope_local_base_freq=500)
     for content, windows in (
             (mistral(256, 8, 4, 512, 2, 1000), [4096] * 2), (mistral(256, 8, 4, 512, 2, 1000, sliding_window=64), [64] * 2),
             (qwen2(256, 8, 4, 512, 3, 1000) | {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 1},
@@ -215,12 +215,15 @@ def each_layer_has_its_window(weft):
             (gemma3 | {"layer_types": ["full_attention"] * 6 + ["sliding_attention"]}, [0] * 6 + [64]),
             (gemma3 | {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"]}, [64, 0] * 3 + [64])):
         content = {key: value for key, value in content.items() if "local" not in key or content["model_type"] == "gemma3_text"}
+        content["rope_theta"] = 2000
         out = json.loads(weft.expect(0, "check", run, "--model", weft.write("config.json", content), "--print"))
         blocks = out["model"]["layers"][1:-2]
         found = [block["window"] for block in blocks for _ in range(block.get("repeat", 1))]
         assert found == windows, (content, found)
         if content["model_type"] == "gemma3_text":
             assert [block["rope_base"] for block in blocks] == [500 if window else 2000 for window in windows], blocks
+        else:
+            assert all(block["rope_base"] == 2000 for block in blocks), blocks
     for types in ["full_attention"], ["full_attention"] * 6 + ["chunked_attention"], "full_attention":
         weft.expect(65, "check", run, "--model", weft.write("config.json", gemma3 | {"layer_types": types}),
                     says=["$.layer_types: must have \"sliding_attention\" or \"full_attention\""])

@@ -395,8 +395,9 @@ Test(schedule, a_setting_is_named_after_a_colon)
     struct weft_problem *problem = tiny_problem(&shape, 1);
     static const char *const cases[][2] = {
         {"ddp:7MiB", "planner ddp has no setting \"7MiB\"; there are 25MiB 1MiB"},
-        {"greedy:7", "planner greedy has no settings; write \"greedy\""}};
-    for (int i = 0; i < 2; i++) {
+        {"greedy:7", "planner greedy has no setting \"7\"; there are each alike"},
+        {"all-fsdp:7", "planner all-fsdp has no settings; write \"all-fsdp\""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_schedule_options options = {.planner = cases[i][0]};
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};

@@ -46,6 +46,7 @@ struct weft_schedule_options {
     int64_t rival_ns;  /* step of a plan of another problem: ilp ends once it proves that no plan is
                           faster; 0: none */
     bool hidden;       /* the watch is not told the best step and the bound */
+    bool of_early;     /* the problem is an early form: no order has the time of a plan */
     int64_t enough_ns; /* for a draft by ilp: a step time that ends the search; 0 = none */
     const struct weft_plan *const
         *starts; /* plans of the same decisions by other planners or for other limits */

@@ -87,7 +87,7 @@ static int64_t count_steps(const struct weft_search *search)
 {
     const struct weft_problem *problem = search->table->problem;
     const int64_t left = weft_budget_left(search->budget), most = weft_orders_most_steps(problem);
-    if (search->whole == INT64_MAX) return USUAL_STEPS < most ? USUAL_STEPS : most;
+    if (search->whole == INT64_MAX) return USUAL_STEPS < most / 2 ? USUAL_STEPS : most / 2;
     const double steps = PART * (double)left / (2 * (double)weft_orders_step_units(problem));
     return steps < (double)most / 2 ? (int64_t)steps : most / 2;
 }
@@ -97,7 +97,8 @@ enum weft_status weft_enumerate_leaves(struct weft_branch *branch, struct weft_e
     const struct weft_problem *problem = branch->table->problem;
     struct enumeration e = {.branch = branch, .most_ns = INT64_MAX};
     if (branch->search->step_ns < 0 || weft_branch_is_over(branch)) return WEFT_OK;
-    if (weft_problem_is_early(problem) || !weft_orders_can(problem)) return WEFT_OK;
+    if (branch->options->of_early || weft_problem_is_early(problem)) return WEFT_OK;
+    if (!weft_orders_can(problem)) return WEFT_OK;
     e.moves = calloc((size_t)branch->table->n_blocks + 1, sizeof *e.moves);
     if (!e.moves) return weft_fail_memory(err, "a search of orders");
     enum weft_status status = weft_orders_create(problem, &e.orders, err);

@@ -100,6 +100,7 @@ static enum weft_status prove_by_early(struct events *e, struct weft_error *err)
     own.n_starts = 0;
     own.table = NULL;
     own.hidden = true;
+    own.of_early = true;
     own.after_greedy = false;
     if (step_ns >= 0 && (own.rival_ns == 0 || step_ns < own.rival_ns)) own.rival_ns = step_ns;
     if (status == WEFT_OK) status = e->decide(early, &own, &found, e->outcome, err);

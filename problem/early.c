@@ -113,9 +113,25 @@ static enum weft_status free_items(const struct weft_problem *problem, struct we
     return made ? WEFT_OK : weft_fail_memory(err, "a problem's early form");
 }
 
+/* Fails if two lanes gather: the slot in which one of them waits could free the other one. */
+static enum weft_status check_lanes(const struct weft_problem *problem, struct weft_error *err)
+{
+    int32_t lane = -1;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        if (!problem->items[i].item.acquires) continue;
+        if (lane < 0) lane = problem->items[i].lane;
+        if (problem->items[i].lane != lane)
+            return weft_fail(err, WEFT_E_DATA,
+                             "items[%d]: gathers of a host that runs ahead must be on one lane",
+                             (int)i);
+    }
+    return WEFT_OK;
+}
+
 enum weft_status weft_problem_early(const struct weft_problem *problem, struct weft_problem **out,
                                     struct weft_error *err)
 {
+    WEFT_TRY(check_lanes(problem, err));
     struct weft_problem *to = calloc(1, sizeof *to);
     if (to == NULL) return weft_fail_memory(err, "a problem's early form");
     *to = *problem;

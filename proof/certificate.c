@@ -313,14 +313,17 @@ enum weft_status weft_certificate_check_in_pages(const struct weft_certificate *
                                                  int64_t *proven_ns, struct weft_error *err)
 {
     bool none;
-    struct weft_problem *paged = NULL;
+    struct weft_problem *early = NULL, *paged = NULL;
     WEFT_TRY(check_claim(certificate, problem, bound_ns, &none, err));
     if (none && proven_ns != NULL) *proven_ns = 0;
     if (none) return WEFT_OK;
-    WEFT_TRY(weft_problem_in_pages(problem, page_bytes, WEFT_PAGES_LEAST, &paged, err));
-    enum weft_status status =
-        check_tree(certificate, paged, weft_problem_is_early(problem), bound_ns, proven_ns, err);
+    const bool ahead = weft_problem_is_early(problem);
+    if (ahead) WEFT_TRY(weft_problem_early(problem, &early, err));
+    enum weft_status status = weft_problem_in_pages(ahead ? early : problem, page_bytes,
+                                                    WEFT_PAGES_LEAST, &paged, err);
+    if (status == WEFT_OK) status = check_tree(certificate, paged, ahead, bound_ns, proven_ns, err);
     weft_problem_destroy(paged);
+    weft_problem_destroy(early);
     return status;
 }
 

@@ -576,7 +576,9 @@ bool weft_orders_can(const struct weft_problem *problem)
 int64_t weft_orders_step_units(const struct weft_problem *problem)
 {
     const int64_t n_items = problem->n_items, n_slots = problem->n_slots;
-    return BASE_UNITS + ITEM_UNITS * n_items + SLOT_UNITS * n_slots + n_items * n_slots / 2;
+    const int64_t n_rows = weft_problem_n_rows(problem), n_decisions = problem->n_decisions;
+    return BASE_UNITS + ITEM_UNITS * n_items + SLOT_UNITS * n_slots + n_items * n_slots / 2 +
+           n_decisions * n_rows / 4;
 }
 
 int64_t weft_orders_most_steps(const struct weft_problem *problem)

@@ -52,6 +52,8 @@ def make_early(said):
     syncs = {s for s, slot in enumerate(said["slots"]) if slot.get("syncs") and slot["kind"] == "forward"}
     own, others = find_events(said, certain, syncs)
     hooks = sorted(launch_slots(said))
+    if len({item["lane"] for item in said["items"] if item["acquires"]}) > 1:
+        raise ValueError("gathers on two lanes, and the host runs ahead")
     for item in said["items"]:
         if item["acquires"]:
             events = [own[item["last"] + 1]]

@@ -178,6 +178,13 @@ static enum weft_status make_units(struct maker *maker)
         if (chosen->policy == WEFT_POLICY_ZERO1)
             WEFT_TRY(add_sentence(maker, "FSDP2 has no zero1: %s shards its gradients too.",
                                   unit->name));
+        if (chosen->policy == WEFT_POLICY_HSDP || chosen->policy == WEFT_POLICY_NODES)
+            WEFT_TRY(add_sentence(maker,
+                                  "FSDP2 gets one mesh of all ranks: %s shares no parameters "
+                                  "within a node alone.",
+                                  unit->name));
+        if (chosen->policy == WEFT_POLICY_CENTRAL)
+            WEFT_TRY(add_sentence(maker, "FSDP2 has no owner: all ranks share %s.", unit->name));
         if (weft_strategy_way(chosen).keep != WEFT_KEEP_DEVICE)
             WEFT_TRY(add_sentence(maker, "FSDP2 keeps the state of %s on the device.", unit->name));
     }

@@ -96,6 +96,13 @@ static int64_t sum_elements(const struct weft_fsdp2 *fsdp2, const struct weft_fs
     return elements;
 }
 
+/* The placement of a policy, or the nearest one: sentences tell the difference. */
+static const char *name_placement(enum weft_policy policy)
+{
+    const bool is_named = (size_t)policy < sizeof placement_names / sizeof *placement_names - 1;
+    return placement_names[is_named ? policy : WEFT_POLICY_FSDP];
+}
+
 void weft_megatron_put(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
 {
     weft_export_put_head(fsdp2->plan, "megatron-fsdp", untested, out);
@@ -106,7 +113,7 @@ void weft_megatron_put(const struct weft_fsdp2 *fsdp2, struct weft_answer *out)
         weft_answer_open(out, NULL);
         weft_answer_word(out, "name", unit->name);
         weft_fsdp2_put_modules(fsdp2, unit, out);
-        weft_answer_word(out, "placement", placement_names[unit->policy]);
+        weft_answer_word(out, "placement", name_placement(unit->policy));
         weft_answer_integer(out, "forward_prefetch_elements", sum_elements(fsdp2, &unit->forward));
         weft_answer_integer(out, "backward_prefetch_elements",
                             sum_elements(fsdp2, &unit->backward));

@@ -37,22 +37,6 @@ static enum weft_status fill_evaluation(struct weft_evaluation *e, struct weft_e
     return weft_data_open(e->config, WEFT_DATA_HELD_OUT, &e->data, err);
 }
 
-enum weft_status weft_evaluation_create(const struct weft_config *config, struct weft_comm *comm,
-                                        struct weft_evaluation **out, struct weft_error *err)
-{
-    struct weft_evaluation *e = calloc(1, sizeof *e);
-    if (e == NULL) return weft_fail_memory(err, "an evaluation");
-    e->config = config;
-    e->comm = comm;
-    enum weft_status status = fill_evaluation(e, err);
-    if (status != WEFT_OK) {
-        weft_evaluation_destroy(e);
-        return status;
-    }
-    *out = e;
-    return WEFT_OK;
-}
-
 void weft_evaluation_destroy(struct weft_evaluation *e)
 {
     if (e == NULL) return;
@@ -87,6 +71,42 @@ static enum weft_status fill_batch(const struct weft_evaluation *e, int64_t firs
         memcpy((char *)e->input + (size_t)s * bytes, e->input, bytes);
     for (int64_t i = (count > 0 ? count : 0) * n_targets; i < train->micro_batch * n_targets; i++)
         e->targets[i] = WEFT_NO_TARGET;
+    return WEFT_OK;
+}
+
+/* Fails if no held-out target has a loss. Unread data is told by the first evaluation. */
+static enum weft_status find_target(const struct weft_evaluation *e, struct weft_error *err)
+{
+    const struct weft_train *train = &e->config->train;
+    const struct weft_batch batch = weft_config_batch(e->config);
+    const int64_t n_targets = weft_model_targets(e->config->model, &batch);
+    struct weft_error unread;
+    if (!weft_data_leaves_out(e->config)) return WEFT_OK;
+    for (int64_t first = 0; first < train->validation.samples; first += train->micro_batch)
+        if (fill_batch(e, first, &unread) != WEFT_OK || weft_data_count(e->targets, n_targets) > 0)
+            return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: no target of the %lld held-out samples has a loss: raise "
+                     "train.validation.samples%s",
+                     e->config->source, (long long)train->validation.samples,
+                     train->masked.given ? " or train.masked.share"
+                                         : ", or hold out data with less of train.padding.token");
+}
+
+enum weft_status weft_evaluation_create(const struct weft_config *config, struct weft_comm *comm,
+                                        struct weft_evaluation **out, struct weft_error *err)
+{
+    struct weft_evaluation *e = calloc(1, sizeof *e);
+    if (e == NULL) return weft_fail_memory(err, "an evaluation");
+    e->config = config;
+    e->comm = comm;
+    enum weft_status status = fill_evaluation(e, err);
+    if (status == WEFT_OK) status = find_target(e, err);
+    if (status != WEFT_OK) {
+        weft_evaluation_destroy(e);
+        return status;
+    }
+    *out = e;
     return WEFT_OK;
 }
 

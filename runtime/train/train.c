@@ -523,13 +523,8 @@ static enum weft_status count_targets(struct run *run, struct weft_step_inputs *
     for (int32_t r = 0; r < run->ranks && status == WEFT_OK; r++)
         inputs->rows += all[r];
     free(all);
-    if (status != WEFT_OK || inputs->rows > 0) return status;
-    return weft_fail(err, WEFT_E_DATA,
-                     "step %" PRId64 ": no target has a loss, so nothing can be learned: take a "
-                     "larger batch%s",
-                     inputs->step,
-                     run->train->masked.given ? ", or a larger train.masked.share"
-                                              : ", or data with less of train.padding.token");
+    if (status == WEFT_OK && inputs->rows == 0) inputs->rows = 1; /* gradients and loss are 0 */
+    return status;
 }
 
 /* All ranks fail with the first rank that could not read its data. */

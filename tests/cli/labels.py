@@ -63,6 +63,16 @@ def an_encoder_classifies_recomputes_and_generates_nothing(weft):
 
 
 @case
+def a_step_without_targets_goes_on_and_validation_without_any_is_refused(weft):
+    few = {"token": 255, "share": 1e-6}
+    losses, _ = train(weft, "nothing", model__layers=BERT, train__masked=few)
+    assert losses == [0, 0, 0], losses
+    path = weft.write("blind.json", tiny(model__layers=BERT, train__masked=few,
+                                         train__validation={"share": 0.1, "samples": 1, "every": 1}))
+    weft.expect(65, "train", path, "--run", "blind", "-q", says="no target of the 1 held-out samples has a loss")
+
+
+@case
 def settings_that_cannot_be_are_refused(weft):
     for changes, text in (({"train__masked": {"token": 256}}, "outside the vocabulary"),
                           ({"train__padding": {"token": 3}, "model__layers": VIT}, "must read tokens"),

@@ -226,6 +226,16 @@ def plans_for_fsdp2_are_right_by_the_page(weft):
 
 
 @case
+def plans_for_fsdp2_verify_at_tight_limits(weft):
+    """Tight limits and several micro-steps leave gaps, and no leaf of an early form may search orders."""
+    runs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
+    for work in "60M", "100M":
+        weft.expect(0, "plan", os.path.join(runs, "gpt-accumulate.json"), "--for", "fsdp2", "--memory-limit", "5MiB",
+                    "--set", "plan.policies=fsdp,sdp", "--work-limit", work, "-q", "-o", "tight.json")
+        weft.expect(0, "verify", "tight.json", "-q")
+
+
+@case
 def later_micro_steps_of_fsdp2_launch_as_the_first_one(weft):
     """One gather that a later micro-step alone leaves to its unit is refused by both, mostly for that alone."""
     config = tiny(cluster__ranks=4, train__grad_accum=2, cluster__link__intra__bandwidth="0.3GB/s",

@@ -319,8 +319,8 @@ enum weft_status weft_certificate_check_in_pages(const struct weft_certificate *
     if (none) return WEFT_OK;
     const bool ahead = weft_problem_is_early(problem);
     if (ahead) WEFT_TRY(weft_problem_early(problem, &early, err));
-    enum weft_status status = weft_problem_in_pages(ahead ? early : problem, page_bytes,
-                                                    WEFT_PAGES_LEAST, &paged, err);
+    enum weft_status status =
+        weft_problem_in_pages(ahead ? early : problem, page_bytes, WEFT_PAGES_LEAST, &paged, err);
     if (status == WEFT_OK) status = check_tree(certificate, paged, ahead, bound_ns, proven_ns, err);
     weft_problem_destroy(paged);
     weft_problem_destroy(early);

@@ -39,8 +39,8 @@ WEFT_ALWAYS_INLINE struct erf_parts erf_parts_of(float x)
 /* Accepts any x; NaN stays NaN. Below -erf_most it is within 1e-35 of 0. */
 WEFT_ALWAYS_INLINE float gelu_erf_of(float x)
 {
-    const float tail = erf_parts_of(x).tail;
-    return x * (x < 0.0f ? tail : 1.0f - tail);
+    const float tail = erf_parts_of(x).tail, within = x < -erf_most ? -erf_most : x;
+    return within * (x < 0.0f ? tail : 1.0f - tail);
 }
 
 /* The slope Phi(x) + x phi(x), with the density phi. Accepts any x; NaN stays NaN. */

@@ -340,7 +340,7 @@ Test(model, says_why_it_does_not_train)
         {.name = "head", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 8, .frozen = true},
     };
     trains(layers, 3, 4, "layer \"norm\" (moe_block): it can be planned but not trained");
-    layers[1].kind = &weft_kind_gelu;
+    layers[1] = (struct weft_layer){.name = "gelu", .kind = &weft_kind_gelu, .hidden = 8};
     trains(layers, 3, 4, "the model has no parameter that is not frozen");
 }
 

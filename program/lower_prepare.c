@@ -128,6 +128,21 @@ static enum weft_status list_recomputes(struct weft_lowering *lowering, struct w
     return WEFT_OK;
 }
 
+/* The first layer's input is the batch: it is held until the first layer's backward, even if that
+ * does not read it. */
+static enum weft_status list_reads(struct weft_lowering *lowering, struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    program->reads =
+        weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof *program->reads);
+    if (program->reads == NULL) return weft_fail_memory(err, "program");
+    for (int32_t l = 0; l < program->n_layers; l++)
+        program->reads[l] =
+            (struct weft_layer_reads){l == 0 || lowering->works[l].backward_reads_input,
+                                      lowering->works[l].backward_reads_output};
+    return WEFT_OK;
+}
+
 /* Places bytes of a layer in the host's memory, after those of earlier calls. */
 static enum weft_status place_there(struct weft_program *program, int32_t layer, int64_t bytes,
                                     int64_t **at, struct weft_error *err)
@@ -232,6 +247,7 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
     if (weft_weigh_staging_tier(&inputs->weigh) == 0)
         program->staging_bytes += weft_ring_bytes(&program->ring);
     WEFT_TRY(list_recomputes(lowering, err));
+    WEFT_TRY(list_reads(lowering, err));
     WEFT_TRY(list_saved(lowering, err));
     WEFT_TRY(list_layer_units(lowering, err));
     return weft_lower_buffers(lowering, err);

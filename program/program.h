@@ -55,8 +55,7 @@ struct weft_instruction {
 
 struct weft_program {
     struct weft_pool pool;
-    int32_t n_slots;
-    int32_t n_lanes;
+    int32_t n_slots, n_lanes;
     struct weft_lane *lanes; /* [n_lanes], copied from the problem */
     int32_t n_instructions;
     struct weft_instruction *instructions;
@@ -85,6 +84,7 @@ struct weft_program {
     /* [n_layers]: level of recomputation. The dropped bytes are a part of the layer's temporaries.
      * NULL: no layer recomputes. */
     enum weft_recompute *recomputes;
+    struct weft_layer_reads *reads; /* [n_layers] */
     int32_t n_layers;
     struct weft_period_rule period;
 };

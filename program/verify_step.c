@@ -266,6 +266,36 @@ static enum weft_status check_output(struct step *step, int32_t index, int32_t l
                : weft_step_fault(step, index, "it may start before an offloaded input is back");
 }
 
+/* Whether an instruction reads a layer's output in its micro-step, or the output has no bytes. The
+ * batch is the output before the first layer. */
+static bool reads_output(const struct step *step, const struct weft_instruction *at, int32_t layer)
+{
+    const struct weft_program *program = step->program;
+    const bool restored =
+        at->op == WEFT_OP_BACKWARD && layer >= 0 && weft_program_moves_output(program, layer);
+    const enum weft_buffer_kind kind = restored    ? WEFT_BUFFER_RESTORED_OUTPUT
+                                       : layer < 0 ? WEFT_BUFFER_INPUT
+                                                   : WEFT_BUFFER_OUTPUT;
+    const struct weft_operand *operand = weft_step_operand(program, at, kind, layer, false);
+    if (operand != NULL) return program->buffers[operand->buffer].instance == at->micro;
+    return weft_program_buffer(program, kind, layer, at->micro) < 0;
+}
+
+/* A forward reads its layer's input, and a backward the activations that its kind of layer needs.
+ * A read that is missing would leave its buffer to others too early. */
+static enum weft_status check_reads(struct step *step, int32_t index)
+{
+    const struct weft_instruction *at = &step->program->instructions[index];
+    const struct weft_layer_reads reads = at->op == WEFT_OP_BACKWARD
+                                              ? step->program->reads[at->layer]
+                                              : (struct weft_layer_reads){.input = true};
+    if (reads.input && !reads_output(step, at, at->layer - 1))
+        return weft_step_fault(step, index, "it does not read its layer's input");
+    if (reads.output && !reads_output(step, at, at->layer))
+        return weft_step_fault(step, index, "it does not read its layer's output");
+    return WEFT_OK;
+}
+
 /* An offloaded layer's activations must be back before its backward reads them. */
 static enum weft_status check_restored(struct step *step, int32_t index)
 {
@@ -355,6 +385,7 @@ static enum weft_status check_layer(struct step *step, int32_t index)
             "micro-step after micro-step");
     WEFT_TRY(check_restored(step, index));
     WEFT_TRY(check_recomputed(step, index));
+    WEFT_TRY(check_reads(step, index));
     if (step->program->period.delayed && at->carried && !precedes_updates(step, index))
         return weft_step_fault(step, index, "it may read parameters of the next step");
     return check_layer_operands(step, index);

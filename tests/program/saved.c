@@ -189,6 +189,38 @@ static bool read_an_input_that_is_away(struct weft_program *program)
     return true;
 }
 
+/* Points a backward's operand with an offloaded input to a buffer that it reads anyway. The copy up
+ * has two readers: the backward of its layer, and of the layer before. */
+static bool miss_the_input(struct weft_program *program, bool of_own_layer)
+{
+    const struct weft_instruction *up = input_up(program);
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_BACKWARD || at->micro != up->micro ||
+            at->layer != up->layer - !of_own_layer)
+            continue;
+        for (int32_t k = 0; k < at->n_operands; k++) {
+            struct weft_operand *operand = &program->operands[at->first_operand + k];
+            const struct weft_buffer *buffer = &program->buffers[operand->buffer];
+            if (buffer->kind != WEFT_BUFFER_RESTORED_OUTPUT || buffer->index != up->layer - 1)
+                continue;
+            operand->buffer = operand_of(program, i, WEFT_BUFFER_OUTPUT_GRADIENT)->buffer;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool miss_the_own_input(struct weft_program *program)
+{
+    return miss_the_input(program, true);
+}
+
+static bool miss_the_input_of_the_next(struct weft_program *program)
+{
+    return miss_the_input(program, false);
+}
+
 static bool say_that_an_input_stays(struct weft_program *program)
 {
     program->inputs_at[input_up(program)->layer] = -1;
@@ -245,6 +277,8 @@ Test(saved, what_would_use_an_input_that_is_not_there_is_refused)
         {forget_input_up, "is back", false},
         {forget_input_down, "does not follow the copy before it", false},
         {read_an_input_that_is_away, "an offloaded input that is not back", false},
+        {miss_the_own_input, "does not read its layer's input", false},
+        {miss_the_input_of_the_next, "does not read its layer's output", false},
         {say_that_an_input_stays, "input is not offloaded", false},
         {bring_the_input_of_another_layer, "input", false},
         {bring_the_input_of_another_micro_step, "does not move its layer's input", false},

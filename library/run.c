@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "library/metrics/metrics.h"
+#include "library/metrics/rank_load.h"
 #include "library/run_directory.h"
 #include "runtime/checkpoint/origin.h"
 
@@ -11,6 +12,7 @@
 struct audience {
     const struct weft_run_settings *settings;
     struct weft_metrics *metrics; /* on rank 0 with a directory; otherwise NULL */
+    struct weft_rank_load *load;
 };
 
 /* Adds the line to the metrics and frees it. */
@@ -49,6 +51,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
 {
     const struct audience *audience = context;
     const struct weft_run_settings *settings = audience->settings;
+    weft_rank_load_note(audience->load, line);
     const struct weft_step step = {
         .step = line->step,
         .steps = line->steps,
@@ -139,10 +142,11 @@ static enum weft_status train_steps(const struct weft_run_of *of,
                                     const struct weft_run_settings *settings,
                                     struct weft_metrics *metrics, const char *checkpoints,
                                     const char *resume, const char *from,
-                                    struct weft_train_result *out, struct weft_error *err)
+                                    struct weft_rank_load *load, struct weft_train_result *out,
+                                    struct weft_error *err)
 {
     const struct weft_session *session = of->session;
-    struct audience audience = {settings, metrics};
+    struct audience audience = {settings, metrics, load};
     WEFT_TRY(weft_machine_go_on(of->meeting, session->config, session->profile, resume, of->machine,
                                 err));
     WEFT_TRY(
@@ -165,19 +169,30 @@ static enum weft_status train_steps(const struct weft_run_of *of,
         .from = from,
         .stop = of->stop,
     };
+    weft_rank_load_begin(load);
     enum weft_status status = weft_train_run(&options, out, err);
     atomic_store(of->stop, 0);
     return status;
 }
 
-static enum weft_status write_result(const struct weft_run_directory *directory,
+/* Collective: all ranks give their part of the hosts, and rank 0 writes the result. */
+static enum weft_status write_result(const struct weft_run_of *of, const struct place *place,
+                                     const struct weft_rank_load *load,
                                      const struct weft_train_result *result, struct weft_error *err)
 {
+    struct weft_run_hosts hosts;
+    struct weft_pool pool;
     struct weft_text text;
+    weft_pool_init(&pool);
     weft_text_init(&text);
-    weft_metrics_result(result, NULL, &text);
-    enum weft_status status = weft_run_directory_write(directory, "result.json", &text, err);
+    enum weft_status status =
+        weft_rank_load_exchange(load, of->meeting, of->machine->comm, &pool, &hosts, err);
+    if (status == WEFT_OK && of->meeting->rank == 0 && !place->finished) {
+        weft_metrics_result(result, &hosts, &text);
+        status = weft_run_directory_write(&place->directory, "result.json", &text, err);
+    }
     weft_text_finish(&text);
+    weft_pool_finish(&pool);
     return status;
 }
 
@@ -186,18 +201,18 @@ static enum weft_status run_in(const struct weft_run_of *of,
                                struct weft_train_result *out, struct weft_error *err)
 {
     struct place place = {.directory = {.lock_fd = -1}};
+    struct weft_rank_load load;
     weft_text_init(&place.checkpoints);
     weft_text_init(&place.resume);
     weft_text_init(&place.from);
     enum weft_status status = open_place(of, settings, &place, err);
     bool saves = weft_run_saves(&of->session->config->train);
     if (status == WEFT_OK)
-        status = train_steps(of, settings, place.metrics,
-                             saves ? weft_text_chars(&place.checkpoints) : NULL,
-                             place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL,
-                             place.from.length > 0 ? weft_text_chars(&place.from) : NULL, out, err);
-    if (status == WEFT_OK && of->meeting->rank == 0 && !place.finished)
-        status = write_result(&place.directory, out, err);
+        status = train_steps(
+            of, settings, place.metrics, saves ? weft_text_chars(&place.checkpoints) : NULL,
+            place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL,
+            place.from.length > 0 ? weft_text_chars(&place.from) : NULL, &load, out, err);
+    if (status == WEFT_OK) status = write_result(of, &place, &load, out, err);
     close_place(&place);
     return status;
 }
@@ -208,13 +223,14 @@ static enum weft_status run_without(const struct weft_run_of *of,
                                     struct weft_train_result *out, struct weft_error *err)
 {
     char from[WEFT_ORIGIN_PATH_BYTES] = "";
+    struct weft_rank_load load;
     if (settings->from != NULL && settings->resume != NULL)
         return weft_fail(err, WEFT_E_USAGE,
                          "settings.from begins a run, and settings.resume goes on with one: give "
                          "one of them");
     if (settings->from != NULL) WEFT_TRY(weft_origin_find(settings->from, from, err));
     return train_steps(of, settings, NULL, NULL, settings->resume, from[0] != '\0' ? from : NULL,
-                       out, err);
+                       &load, out, err);
 }
 
 enum weft_status weft_run_check(const struct weft_run_of *of,

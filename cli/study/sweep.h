@@ -5,9 +5,9 @@
 #define WEFT_CLI_STUDY_SWEEP_H
 
 #include "cli/process/kept.h"
-#include "cli/process/load.h"
 #include "cli/study/place.h"
 #include "cli/study/times.h"
+#include "library/metrics/load.h"
 #include "report/study/sweep.h"
 
 enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000 };

@@ -81,6 +81,17 @@ def weft_trains_the_same_layer_from_a_shared_object(weft):
 
 
 @case
+def a_run_of_the_library_has_its_hosts_and_ranks(weft):
+    gate(weft, "run", "train.steps=4", ranks=2)
+    result = json.loads(Path(weft.path("run/result.json")).read_text(encoding="utf-8"))
+    assert [(host["name"], host["ranks"]) for host in result["hosts"]] == [(os.uname().nodename, 2)], result
+    assert [rank["host"] for rank in result["ranks"]] == [0, 0], result
+    assert all(rank["compute_ns"] > 0 for rank in result["ranks"]), result
+    ranks = json.loads(weft.expect(0, "report", "run", "--json"))["ranks"]
+    assert len(ranks["run_ranks"]) == 2 and len(ranks["hosts"]) == 1, ranks
+
+
+@case
 def every_policy_gives_the_same_bits(weft):
     """The supplied layer's parameters are sharded as any other's."""
     prints = {gate(weft, f"run-{planner}", f"plan.planner={planner}", ranks=2): planner
@@ -193,7 +204,7 @@ def metrics_are_those_of_weft_train(weft):
     for run in ("library", "program"):
         with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
             results.append({key: value for key, value in json.load(file).items()
-                            if not key.endswith((*DIFFERS, "_bytes", "hosts", "ranks"))})  # weft train has these two
+                            if not key.endswith((*DIFFERS, "_bytes", "hosts", "ranks"))})  # these two have times
     assert results[0] == results[1] and results[0]["steps_done"] == 9, results
 
 

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/job/rank_load.h"
+#include "library/metrics/rank_load.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { WARM_STEPS = 2 };
+#include "runtime/comm/host.h"
 
-/* A rank's part. */
-struct part {
-    char host[256];
-    struct weft_load spent;
-    struct weft_run_rank times;
-};
+enum { WARM_STEPS = 2 };
 
 void weft_rank_load_begin(struct weft_rank_load *load)
 {
@@ -32,7 +27,7 @@ void weft_rank_load_note(struct weft_rank_load *load, const struct weft_step_lin
 }
 
 static void fill_part(const struct weft_rank_load *load, const struct weft_rendezvous *meeting,
-                      const struct weft_comm *comm, struct part *out)
+                      const struct weft_comm *comm, struct weft_rank_part *out)
 {
     const char *host = weft_comm_host(comm, meeting->rank);
     const int64_t steps = load->steps > 0 ? load->steps : 1;
@@ -41,6 +36,7 @@ static void fill_part(const struct weft_rank_load *load, const struct weft_rende
         snprintf(out->host, sizeof out->host, "%s", host);
     else if (gethostname(out->host, sizeof out->host - 1) != 0)
         out->host[0] = '\0';
+    out->machine = weft_host_of_memory();
     weft_load_spend(&load->before, &out->spent);
     out->times =
         (struct weft_run_rank){.host = meeting->hosts != NULL ? meeting->hosts[meeting->rank] : 0,
@@ -49,19 +45,24 @@ static void fill_part(const struct weft_rank_load *load, const struct weft_rende
                                .data_wait_ns = load->data_wait_ns / steps};
 }
 
-/* The host of its first rank's part, without the CPU time of all its ranks. */
-static struct weft_run_host sum_host(const struct part *parts, int32_t ranks, int32_t host)
+/* The host of its first rank's part. The load of its machine is without the CPU time of all ranks
+ * there, also of other hosts. */
+static struct weft_run_host sum_host(const struct weft_rank_part *parts, int32_t ranks,
+                                     int32_t host)
 {
     struct weft_run_host out = {.name = "", .others_cores = NAN, .stolen_cores = NAN};
     struct weft_load spent = {0};
+    int32_t first = 0;
+    while (first < ranks && parts[first].times.host != host)
+        first++;
+    if (first == ranks) return out;
+    out.name = parts[first].host;
+    spent = parts[first].spent;
+    spent.own_s = 0;
     for (int32_t r = 0; r < ranks; r++) {
-        if (parts[r].times.host != host) continue;
-        const double own_s = spent.own_s + parts[r].spent.own_s;
-        if (out.ranks++ == 0) {
-            out.name = parts[r].host;
-            spent = parts[r].spent;
-        }
-        spent.own_s = own_s;
+        out.ranks += parts[r].times.host == host;
+        if (weft_hash_equal(parts[r].machine, parts[first].machine))
+            spent.own_s += parts[r].spent.own_s;
     }
     out.cores = spent.cores;
     if (!weft_load_is_long(&spent)) return out;
@@ -70,8 +71,9 @@ static struct weft_run_host sum_host(const struct part *parts, int32_t ranks, in
     return out;
 }
 
-static enum weft_status join_parts(const struct part *parts, int32_t ranks, struct weft_pool *pool,
-                                   struct weft_run_hosts *out, struct weft_error *err)
+enum weft_status weft_rank_load_join(const struct weft_rank_part *parts, int32_t ranks,
+                                     struct weft_pool *pool, struct weft_run_hosts *out,
+                                     struct weft_error *err)
 {
     int32_t n_hosts = 0;
     for (int32_t r = 0; r < ranks; r++)
@@ -92,10 +94,10 @@ enum weft_status weft_rank_load_exchange(const struct weft_rank_load *load,
                                          struct weft_comm *comm, struct weft_pool *pool,
                                          struct weft_run_hosts *out, struct weft_error *err)
 {
-    struct part mine;
-    struct part *all = weft_pool_array(pool, (size_t)meeting->ranks, sizeof *all);
+    struct weft_rank_part mine;
+    struct weft_rank_part *all = weft_pool_array(pool, (size_t)meeting->ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "the hosts of a run");
     fill_part(load, meeting, comm, &mine);
     WEFT_TRY(weft_comm_exchange(comm, &mine, sizeof mine, all, err));
-    return join_parts(all, meeting->ranks, pool, out, err);
+    return weft_rank_load_join(all, meeting->ranks, pool, out, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load is the machine's work for other programs. It makes measured times longer, and a report
  * of times mentions it. */
-#ifndef WEFT_CLI_PROCESS_LOAD_H
-#define WEFT_CLI_PROCESS_LOAD_H
+#ifndef WEFT_LIBRARY_METRICS_LOAD_H
+#define WEFT_LIBRARY_METRICS_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

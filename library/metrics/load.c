@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/process/load.h"
+#include "library/metrics/load.h"
 
 #include <inttypes.h>
 #include <stdio.h>

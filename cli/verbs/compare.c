@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "library/recorded.h"
 #include "report/page/report.h"
+#include "spec/tiers.h"
 
 enum { LEFT, RIGHT, BOTH };
 
@@ -164,6 +165,68 @@ static void add_settings(struct comparison *comparison)
         weft_answer_say(&comparison->answer, NULL, "settings  equal\n");
 }
 
+/* Decisions */
+
+/* The strategy of a unit or layer; NULL: the plan has no decision of that name. Plans of one model
+ * have most decisions at equal places. */
+static const char *find_strategy(const struct weft_plan *plan, const char *name, int32_t place)
+{
+    const int32_t n = plan->problem->n_decisions;
+    for (int32_t k = 0; k < n; k++) {
+        const int32_t d = (int32_t)(((int64_t)place + k) % n);
+        if (strcmp(plan->problem->decisions[d].name, name) == 0)
+            return weft_plan_chosen(plan, d)->name;
+    }
+    return NULL;
+}
+
+/* Adds a row for each decision of plans[side] that the other plan makes otherwise. A layer without
+ * a decision keeps all on the device. Decisions of both plans are rows of the left one. */
+static void add_decisions_of(const struct weft_plan *const plans[BOTH], int32_t side,
+                             struct weft_rows *rows)
+{
+    enum { MOST_SHOWN = 12 };
+    for (int32_t d = 0; d < plans[side]->problem->n_decisions; d++) {
+        const struct weft_problem_decision *decision = &plans[side]->problem->decisions[d];
+        const char *own = weft_plan_chosen(plans[side], d)->name;
+        const char *other = find_strategy(plans[!side], decision->name, d);
+        if (side == RIGHT && other != NULL) continue;
+        if (other == NULL) other = decision->is_of_layer ? weft_home_names[WEFT_HOME_DEVICE] : "-";
+        if (strcmp(own, other) == 0) continue;
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, 0, decision->name);
+        weft_rows_word(rows, 1 + side, own);
+        weft_rows_word(rows, 1 + !side, other);
+        if (rows != NULL && rows->n_rows > MOST_SHOWN) weft_rows_hide(rows);
+    }
+}
+
+/* Compares strategies: of units their policy and location, of layers the level of recomputation and
+ * the locations of saved activations and input. */
+static void add_decisions(struct comparison *comparison)
+{
+    static const struct weft_column columns[] = {
+        {"name", "unit or layer", 'l', WEFT_FIGURE_WORD, 0},
+        {"first", "first", 'l', WEFT_FIGURE_WORD, 0},
+        {"second", "second", 'l', WEFT_FIGURE_WORD, 0}};
+    const struct weft_plan *plans[BOTH];
+    for (int32_t i = 0; i < BOTH; i++) {
+        const struct weft_source *run = &comparison->runs[i];
+        plans[i] = run->plan;
+        if (plans[i] != NULL) continue;
+        weft_answer_say(&comparison->answer, NULL, "plan      not compared: %s\n",
+                        run->lacks_plan != NULL ? run->lacks_plan : "no plan.json");
+        return;
+    }
+    struct weft_rows *rows = weft_answer_table(&comparison->answer, "decisions", columns, 3);
+    weft_rows_title(rows, "units and layers with other strategies");
+    add_decisions_of(plans, LEFT, rows);
+    add_decisions_of(plans, RIGHT, rows);
+    if (rows != NULL && rows->n_rows == 0)
+        weft_answer_say(&comparison->answer, NULL,
+                        "plan      equal strategies of all units and layers\n");
+}
+
 /* Instructions */
 
 enum { KIND, NAME, FIRST, SECOND, GROWTH, N_COLUMNS, MOST_ROWS = 12 };
@@ -257,6 +320,7 @@ static enum weft_status run_compare(const struct weft_cli *cli, struct weft_erro
     if (status == WEFT_OK) {
         add_steps(&comparison);
         add_settings(&comparison);
+        add_decisions(&comparison);
         add_instructions(&comparison);
         status = emit_comparison(cli, &comparison, err);
     }
@@ -274,8 +338,10 @@ const struct weft_command weft_command_compare = {
     .details =
         "Compares two runs by their files: loss, norm, learning rate and all recorded hashes of\n"
         "the steps that both have, and names the first step with other bits. Then it lists the\n"
-        "settings that differ, and the kinds, units and layers with other times in the last step\n"
-        "of both, if both have a RUN/trace.json (weft train --report keeps it).\n"
+        "settings that differ, the units and layers with other strategies, and the kinds, units\n"
+        "and layers with other times in the last step of both, if both have a RUN/trace.json "
+        "(weft\n"
+        "train --report keeps it).\n"
         "--json prints all rows, and --csv FILE writes them.",
     .flags = "--csv",
     .least_operands = 2,

@@ -5,7 +5,8 @@
 
 static const char *const sign_classes[] = {
     [WEFT_SIGN_SOLID] = "solid", [WEFT_SIGN_LIGHT] = "light",   [WEFT_SIGN_HATCHED] = "hatched",
-    [WEFT_SIGN_LINE] = "line",   [WEFT_SIGN_DASHED] = "dashed", [WEFT_SIGN_RING] = "ring"};
+    [WEFT_SIGN_LINE] = "line",   [WEFT_SIGN_DASHED] = "dashed", [WEFT_SIGN_RING] = "ring",
+    [WEFT_SIGN_LOW] = "low"};
 
 void weft_legend_open(struct weft_text *out)
 {

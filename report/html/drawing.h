@@ -28,7 +28,8 @@ enum weft_sign {
     WEFT_SIGN_HATCHED,
     WEFT_SIGN_LINE,
     WEFT_SIGN_DASHED,
-    WEFT_SIGN_RING
+    WEFT_SIGN_RING,
+    WEFT_SIGN_LOW
 };
 
 /* Adds one entry of a legend. A legend is a list between these two. */

@@ -4,7 +4,7 @@
 #include "report/html/html.h"
 #include "report/html/timeline.h"
 
-enum { CELL = 24, GAP = 6, TOP = 4, FOOT = 24, MOST_CHOICES = 24 };
+enum { CELL = 24, HALF = CELL / 2, GAP = 6, TOP = 4, FOOT = 24, MOST_CHOICES = 24 };
 
 static double place_member(const struct weft_strip *strip, int32_t member)
 {
@@ -26,15 +26,17 @@ static void draw_cells(const struct weft_strip *strip, const struct weft_strip_r
         const double gap = single < 14 ? 0 : 1.5;
         weft_text_addf(out, "<path class=\"f%d\" d=\"M", (int)choice->hue);
         weft_html_add_place(out, place_member(strip, first));
-        weft_text_addf(out, " %.0fH", y);
+        weft_text_addf(out, " %.0fH", choice->low ? y + HALF : y);
         weft_html_add_place(out, place_member(strip, next) - gap);
-        weft_text_addf(out, "v%dH", CELL);
+        weft_text_addf(out, "v%dH", choice->low ? HALF : CELL);
         weft_html_add_place(out, place_member(strip, first));
         weft_text_add(out, "z\"><title>");
         weft_html_add(out, strip->members[first]);
         if (next > first + 1) weft_text_add(out, " to ");
         if (next > first + 1) weft_html_add(out, strip->members[next - 1]);
-        weft_text_addf(out, ": %s</title></path>\n", choice->name);
+        weft_text_add(out, ": ");
+        weft_html_add(out, choice->name);
+        weft_text_add(out, "</title></path>\n");
     }
 }
 
@@ -51,7 +53,8 @@ static void draw_legend(const struct weft_strip *strip, struct weft_text *out)
                 k++;
             if (choice == NULL || k < n || n == MOST_CHOICES) continue;
             choices[n++] = choice;
-            weft_legend_add(out, WEFT_SIGN_SOLID, choice->hue, choice->name);
+            weft_legend_add(out, choice->low ? WEFT_SIGN_LOW : WEFT_SIGN_SOLID, choice->hue,
+                            choice->name);
         }
     }
     weft_legend_close(out);

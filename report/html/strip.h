@@ -9,6 +9,7 @@
 struct weft_strip_choice {
     const char *name;
     enum weft_hue hue;
+    bool low; /* a cell of half the height, for a second choice of this hue */
 };
 
 struct weft_strip_row {

@@ -88,6 +88,7 @@ const char *const weft_page_style[] = {
     ".legend i { display: inline-block; width: 12px; height: 11px; margin-right: 6px; "
     "border-radius: 2px; vertical-align: -1px; background: currentColor; }\n",
     ".legend .light { opacity: .5; height: 7px; vertical-align: 1px; }\n",
+    ".legend .low { height: 6px; }\n",
     ".legend .hatched { background: repeating-linear-gradient(135deg, var(--soft) 0 2px, "
     "var(--card) 2px 5px); }\n",
     ".legend .line { height: 2px; width: 16px; vertical-align: 3px; border-radius: 0; }\n",

@@ -9,7 +9,8 @@
 
 /* Strategies of units and layers. */
 
-/* A choice for each kind of strategy of the problem, in the order of its first use. */
+/* A choice for each kind of strategy of the problem, in the order of its first use. After all hues
+ * the choices begin again, in cells of half the height. */
 static struct weft_strip_choice *list_choices(struct weft_page *page, const struct weft_plan *plan,
                                               int32_t begin, int32_t end)
 {
@@ -18,12 +19,14 @@ static struct weft_strip_choice *list_choices(struct weft_page *page, const stru
                                          WEFT_HUE_AMBER, WEFT_HUE_MAGENTA, WEFT_HUE_BROWN};
     struct weft_strip_choice *choices =
         weft_page_array(page, plan->problem->n_kinds, sizeof *choices);
+    const int32_t n_hues = sizeof hues / sizeof *hues;
     int32_t n = 0;
     for (int32_t d = begin; choices != NULL && d < end; d++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, d);
         if (choices[chosen->kind].name != NULL) continue;
-        choices[chosen->kind] = (struct weft_strip_choice){
-            chosen->name, hues[n++ % (int32_t)(sizeof hues / sizeof *hues)]};
+        choices[chosen->kind] =
+            (struct weft_strip_choice){chosen->name, hues[n % n_hues], n / n_hues % 2 > 0};
+        n++;
     }
     return choices;
 }

@@ -220,6 +220,46 @@ static const struct weft_stack *make_stack(struct weft_report *report, int32_t i
     return stack;
 }
 
+/* Bytes that a run measured in a tier; NAN: none. */
+static double measured_bytes(const struct weft_source *record, enum weft_home tier)
+{
+    if (record->result == NULL) return NAN;
+    const struct weft_json_value *root = weft_json_root(record->result);
+    if (tier == WEFT_HOME_DEVICE) return weft_record_number(root, "measured_bytes");
+    return weft_record_number(root, tier == WEFT_HOME_HOST ? "host_measured_bytes"
+                                                           : "disk_measured_bytes");
+}
+
+/* A row for each tier of a rank, if there are several. */
+static void add_tiers(struct weft_report *report, int32_t i, struct weft_answer *body)
+{
+    enum { TIER, LIMIT, PLANNED, MEASURED, N_COLUMNS };
+    static const struct weft_column columns[N_COLUMNS] = {
+        [TIER] = {"tier", "tier", 'l', WEFT_FIGURE_WORD, 0},
+        [LIMIT] = {"limit_bytes", "limit", 'r', WEFT_FIGURE_BYTES, 0},
+        [PLANNED] = {"planned_bytes", "planned", 'r', WEFT_FIGURE_BYTES, 0},
+        [MEASURED] = {"measured_bytes", "measured", 'r', WEFT_FIGURE_BYTES, 0}};
+    const struct weft_source *record = &report->records[i];
+    const struct weft_plan *plan = record->plan;
+    const struct weft_prediction *p = &plan->prediction;
+    if (plan->problem->n_tiers < 2) return;
+    struct weft_rows *rows =
+        weft_answer_table(body, weft_report_key(report, i, "tiers"), columns, N_COLUMNS);
+    weft_rows_title(rows, "Memory of a rank by tier%s", weft_report_of(report, i));
+    if (record->result == NULL) weft_rows_head(rows, MEASURED, NULL);
+    for (int32_t t = 0; t < plan->problem->n_tiers; t++) {
+        const struct weft_problem_tier *tier = &plan->problem->tiers[t];
+        const double measured = measured_bytes(record, tier->kind);
+        weft_rows_begin(rows, NULL);
+        weft_rows_word(rows, TIER, tier->name);
+        if (tier->limit_bytes != INT64_MAX) weft_rows_integer(rows, LIMIT, tier->limit_bytes);
+        weft_rows_integer(rows, PLANNED,
+                          t == 0 && p->total_bytes > 0 ? p->total_bytes
+                                                       : weft_plan_peak(plan, t, NULL));
+        if (measured >= 0 && measured < 9e15) weft_rows_integer(rows, MEASURED, (int64_t)measured);
+    }
+}
+
 void weft_report_add_memory(struct weft_report *report)
 {
     struct weft_page_section *section =
@@ -236,6 +276,7 @@ void weft_report_add_memory(struct weft_report *report)
         weft_section_draw(section, weft_report_key(report, i, "memory"),
                           report->n > 1 ? report->records[i].name : NULL, &weft_drawing_stack,
                           make_stack(report, i));
+        add_tiers(report, i, &section->body);
         n++;
     }
     if (n == 0) weft_section_miss(section, "It needs a plan, or a run with its plan.");

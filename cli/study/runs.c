@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/job/hosts.h"
@@ -9,18 +10,70 @@
 #include "cli/process/children.h"
 #include "cli/study/sweep.h"
 
-/* Under MPI one process keeps the study's plans and figures next to its rank's memory. */
-#define RECORDS_BYTES (INT64_C(4) << 20)
+/* Rows at most: curves of planners and rivals, or of a grid's hosts, and divisions of a study. */
+static int64_t most_rows(const struct weft_study *study)
+{
+    const int64_t n = study->n_limits;
+    const int64_t divisions = study->settles ? n * (n + 1) / 2 : 1;
+    return (study->n_planners + study->n_rivals + study->n_hosts) * n + divisions;
+}
 
-/* Opens the study again with bases that hold its records. */
+/* Size of the longest problem of the study's periods, as text: most of a plan is its problem. */
+static int64_t problem_bytes(const struct weft_study *study)
+{
+    int64_t most = 0;
+    for (int32_t v = 0; v < study->n_periods; v++) {
+        struct weft_text text;
+        struct weft_json_writer writer;
+        weft_text_init(&text);
+        weft_json_writer_init(&writer, &text, 1);
+        weft_problem_write(study->stages[v].problem, &writer);
+        if ((int64_t)text.length > most) most = (int64_t)text.length;
+        weft_text_finish(&text);
+    }
+    return most;
+}
+
+/* Bytes that the study itself holds at most: plans of all rows, and its periods. */
+static enum weft_status count_records(struct weft_study *study, int64_t *bytes,
+                                      struct weft_error *err)
+{
+    enum { FIXED_BYTES = 2 << 20, A_PLAN = 2, A_PERIOD = 8 }; /* times the problem's text */
+    WEFT_TRY(weft_session_stage(&study->session, NULL, err));
+    const enum weft_status status = weft_study_stage(study, err);
+    *bytes = FIXED_BYTES +
+             problem_bytes(study) * (A_PLAN * most_rows(study) + A_PERIOD * study->n_periods);
+    while (study->n_periods > 0)
+        weft_stages_finish(&study->stages[--study->n_periods]);
+    return status;
+}
+
+static enum weft_status read_profile(const char *path, struct weft_profile **out,
+                                     struct weft_error *err)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    WEFT_TRY(weft_file_read(path, INT64_C(1) << 30, &bytes, &length, err));
+    const enum weft_status status = weft_profile_parse(bytes, length, path, out, err);
+    free(bytes);
+    return status;
+}
+
+/* Under MPI one process keeps the study's records next to its rank's memory. Opens the study again
+ * with a profile whose bases hold them. Without a profile the config gives the base. */
 static enum weft_status add_records(struct weft_study *study, struct weft_error *err)
 {
-    struct weft_profile *profile = study->session.profile;
-    if (profile == NULL || profile->base_bytes < 0) return WEFT_OK;
-    profile->base_bytes += RECORDS_BYTES;
+    struct weft_profile *profile = NULL;
+    int64_t bytes;
+    if (study->session.config->cluster.profile == NULL) return WEFT_OK;
+    WEFT_TRY(count_records(study, &bytes, err));
+    WEFT_TRY(read_profile(study->session.config->cluster.profile, &profile, err));
+    if (profile->base_bytes >= 0) profile->base_bytes += bytes;
     for (int32_t i = 0; i < profile->n_bases; i++)
-        profile->bases[i].bytes += RECORDS_BYTES;
-    WEFT_TRY(weft_times_of(profile, &study->times, err));
+        profile->bases[i].bytes += bytes;
+    const enum weft_status status = weft_times_of(profile, &study->times, err);
+    weft_profile_destroy(profile);
+    if (status != WEFT_OK) return status;
     const struct weft_place place = weft_study_place(study, NULL);
     weft_session_close(&study->session);
     return weft_place_open(study->cli, &place, &study->session, err);

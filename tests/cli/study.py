@@ -204,6 +204,17 @@ def ranks_of_a_launcher_run_the_plans(weft):
         code, out, told, err = run_hosts(weft, command, library, "study", config, *flags, "-q")
         assert code == 0 and "measured steps next to greedy's" in out, (library, told, err)
         assert all(point["measured_step_ns"] for point in points_of(weft, library))
+        # A profile counts the base of a rank alone, and rank 0 also keeps the plans of all rows.
+        code, _, told, err = run_hosts(weft, command, library, "profile", config, "-o", "times.json", "-q")
+        assert code == 0, (library, told, err)
+        flags = ["--measure", "--points", "2", "--planners", "greedy,all-fsdp", "-o", f"{library}-timed"]
+        code, _, told, err = run_hosts(weft, command, library, "study", config, *flags, "--profile", "times.json", "-q")
+        assert code == 0, (library, told, err)
+        timed = points_of(weft, f"{library}-timed")
+        alone = json.loads(weft.expect(0, "plan", config, "--profile", "times.json", "--planner", "all-fsdp", "--json"))
+        most = max(int(point["total_bytes"] or 0) for point in timed if point["planner"] == "all-fsdp")
+        assert most >= alone["total_bytes"] + (2 << 20), "the records are no part of the base"
+        assert len(timed) >= 7 and all(bool(point["measured_step_ns"]) == bool(point["step_ns"]) for point in timed), timed
         code, _, told, _ = run_hosts(weft, command, library, "study", config, *flags, "--networks", "1,2")
         assert code == 64 and "one config and one network" in told[-1], told
         bare = weft.write("bare.json", tiny(cluster__device=None))

@@ -3,12 +3,11 @@
 import importlib.util
 import os
 import socket
-import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-from starts import PACKAGE, run_tests
+from starts import PACKAGE, run_all, run_tests
 
 EXAMPLES = PACKAGE / "examples"
 
@@ -18,21 +17,13 @@ def run_example(name):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    started = []
+    commands = []
     for rank in range(2):
         env = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "",
                "PYTHONPATH": os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])}
-        started.append(subprocess.Popen([sys.executable, str(EXAMPLES / f"{name}.py")], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=env))
-    try:
-        ends = [process.communicate(timeout=200) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    for process, (out, err) in zip(started, ends):
-        assert process.returncode == 0, (out, err[-2000:])
-    return ends[0][0]
+        commands.append(([sys.executable, str(EXAMPLES / f"{name}.py")], env))
+    return run_all(commands)
 
 
 class Examples(unittest.TestCase):

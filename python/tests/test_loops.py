@@ -8,7 +8,7 @@ from starts import run_ranks, run_tests
 class Loops(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.seen = run_ranks("loops.py", timeout=840)
+        cls.seen = run_ranks("loops.py")
 
     def test_accumulated_gradients_are_planned(self):
         """Bits are those of FSDP2's default with the same calls. Reductions are in each micro-step, or in the last one."""

@@ -62,7 +62,7 @@ static const struct weft_field model_fields[] = {
 };
 const struct weft_field_table weft_model_table = {
     "model",
-    "The model. In the config, or in a file of its own. Such a file may also be Hugging Face's "
+    "The model. In the config, or in a file of its own. The file may also be Hugging Face's "
     "config.json (" WEFT_HUB_TYPES ").",
     ROWS(model_fields)};
 
@@ -295,7 +295,7 @@ static const struct weft_field validation_fields[] = {
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, validation.every), "100", 1, 1e12, NULL, NULL,
      "steps between two evaluations; there is one after the last step too"},
     {"samples", WEFT_FIELD_INTEGER, AT(weft_train, validation.samples), "64", 1, 1e12, NULL, NULL,
-     "samples of one evaluation, at even distances in the held-out data: the same ones for any "
+     "samples of one evaluation, at even distances in the held-out data: equal ones for any "
      "number of ranks and any micro_batch"},
     {"batches", WEFT_FIELD_INTEGER, AT(weft_train, validation.batches), "null", 1, 1048576, NULL,
      NULL,
@@ -369,7 +369,8 @@ static const struct weft_field train_fields[] = {
      "seed of the initial parameters and of the order of the data"},
     {"data", WEFT_FIELD_SHORT, 0, "null", 0, 0, NULL, &data_table,
      "path of a text, read as bytes, or of a token file (llm.c's; its header has the number of "
-     "tokens modulo 2^32), or a pattern of such paths (train_*.bin), which are read as one; needed "
+     "tokens modulo 2^32), or a pattern of these paths (train_*.bin), which are read as one; "
+     "needed "
      "to train. Other files are refused, unless given as `{\"path\": PATH, \"format\": "
      "\"bytes\"}`"},
     {"padding", WEFT_FIELD_OBJECT, AT(weft_train, padding), "null", 0, 0, NULL, &padding_table,

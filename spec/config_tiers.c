@@ -108,7 +108,7 @@ static const struct weft_field disk_fields[] = {
     {"verify", WEFT_FIELD_BOOL, AT(weft_disk_spec, verify), "true", 0, 0, NULL, NULL,
      "a checksum of every block, kept in memory"},
     {"endurance", WEFT_FIELD_BYTES, AT(weft_disk_spec, endurance_bytes), "null", 1, LARGE, NULL,
-     NULL, "bytes that may be written in the disk's life, such as \"600TB\""},
+     NULL, "bytes that may be written in the disk's life, for example \"600TB\""},
 };
 const struct weft_field_table weft_disk_table = {
     "disk",

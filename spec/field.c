@@ -149,13 +149,13 @@ const char *weft_field_kind_text(enum weft_field_kind kind)
     case WEFT_FIELD_STRING:
         return "a string";
     case WEFT_FIELD_BYTES:
-        return "bytes with a unit, such as \"24GiB\"";
+        return "bytes with a unit, for example \"24GiB\"";
     case WEFT_FIELD_RATE:
-        return "a rate with a unit, such as \"25GB/s\"";
+        return "a rate with a unit, for example \"25GB/s\"";
     case WEFT_FIELD_TIME:
-        return "a time with a unit, such as \"8us\"";
+        return "a time with a unit, for example \"8us\"";
     case WEFT_FIELD_COUNT_UNIT:
-        return "a count with a unit, such as \"312T\"";
+        return "a count with a unit, for example \"312T\"";
     case WEFT_FIELD_CHOICE:
         return "one of the names";
     case WEFT_FIELD_CHOICES:

@@ -106,7 +106,7 @@ void weft_field_encode_key(const struct weft_field *field, const void *target,
 /* The field of that name, or NULL. */
 const struct weft_field *weft_field_find(const struct weft_field_table *table, const char *name);
 
-/* Describes the values of a kind for messages: "bytes with a unit, such as \"24GiB\"". */
+/* Describes the values of a kind for messages: "bytes with a unit, for example \"24GiB\"". */
 const char *weft_field_kind_text(enum weft_field_kind kind);
 
 /* Appends a number of the field in the form that decoding reads (with its unit, without quotes). */

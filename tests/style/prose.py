@@ -4,8 +4,8 @@
 
 Figures stand in prose.txt by folder and may only fall: `check` fails if one is higher, `write` lowers them to the tree's
 figures and never raises one. A folder without a line has the limits. Counted are comments, docs, and the program's help
-(literals of cli/). Code in documents is left out: indented lines and text in backticks. `check` also reads the subjects
-of commits after FIRST, where git history is there: at most 72 characters, no semicolon.
+(literals of cli/). Code in documents is left out: indented lines and text in backticks. `check` also counts pointers in
+docs/, and reads the subjects of commits after FIRST, where git history is there: at most 72 characters, no semicolon.
 """
 import re
 import subprocess
@@ -25,6 +25,9 @@ WORDS = {"joints": (re.compile(r"\b(?:what|whatever|who|whoever)\b", re.I), 2.0)
 COUNTS = {"openings": 0, "long": 0}
 OPENING = re.compile(r"(?:What|Who|Where|As|Those)\b")
 COLUMNS = [*WORDS, *COUNTS]
+# Words that point at another sentence, per 1,000 words of docs/. They have no stored figure.
+POINTERS = re.compile(r"\b(?:those|these|that of|the same|such)\b", re.I)
+POINTERS_MOST = 3.5
 
 
 def tracked(root):
@@ -117,6 +120,19 @@ def limit_of(stored, folder, name):
     return max(stored.get(folder, {}).get(name, least), least)
 
 
+def pointers(root):
+    """Documents in order of their pointers, if all documents together have too many."""
+    found, words = Counter(), 0
+    for path in tracked(root):
+        if path.suffix == ".md" and path.relative_to(root).parts[0] == "docs":
+            for text in paragraphs_of(path.read_text(encoding="utf-8")):
+                words += len(re.findall(r"[A-Za-z']+", text))
+                found[path.name] += len(POINTERS.findall(text))
+    figure = round(1000 * found.total() / max(words, 1), 1)
+    most = ", ".join(f"{name} {n}" for name, n in found.most_common(5))
+    return [f"docs: {figure} pointers per 1,000 words, at most {POINTERS_MOST}; {most}"] if figure > POINTERS_MOST else []
+
+
 def subjects(root):
     """Bad subjects of commits after FIRST; none where there is no such history."""
     def git(*words):
@@ -133,7 +149,7 @@ def check(root):
     now, stored = figures(root), read_stored()
     bad = [f"{folder}: {name} {value}, at most {limit_of(stored, folder, name):g}"
            for folder, of in now.items() for name, value in of.items() if value > limit_of(stored, folder, name)]
-    return bad + subjects(root)
+    return bad + pointers(root) + subjects(root)
 
 
 def show(now):

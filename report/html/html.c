@@ -102,25 +102,19 @@ static void add_cell(const struct weft_rows *rows, const struct weft_answer_row 
     weft_text_add(out, "</td>");
 }
 
-static void add_table(const struct weft_rows *rows, struct weft_text *out)
+static void add_head_cell(const struct weft_rows *rows, int32_t column, struct weft_text *out)
 {
-    const struct weft_answer_row *shown = rows->first;
-    while (shown != NULL && shown->is_data)
-        shown = shown->next;
-    if (shown == NULL) return;
-    weft_text_add(out, "<div class=\"wide\"><table>");
-    if (rows->title != NULL) {
-        weft_text_add(out, "<caption>");
-        weft_html_add(out, rows->title);
-        weft_text_add(out, "</caption>");
-    }
+    weft_text_addf(out, "<th class=\"%s\">", rows->columns[column].align == 'r' ? "r" : "l");
+    weft_html_add(out, rows->columns[column].head);
+    weft_text_add(out, "</th>");
+}
+
+/* A line of the page for each row. */
+static void add_rows(const struct weft_rows *rows, struct weft_text *out)
+{
     weft_text_add(out, "<thead><tr>");
-    for (int32_t c = 0; c < rows->n_columns; c++) {
-        if (rows->columns[c].head == NULL) continue;
-        weft_text_addf(out, "<th class=\"%s\">", rows->columns[c].align == 'r' ? "r" : "l");
-        weft_html_add(out, rows->columns[c].head);
-        weft_text_add(out, "</th>");
-    }
+    for (int32_t c = 0; c < rows->n_columns; c++)
+        if (rows->columns[c].head != NULL) add_head_cell(rows, c, out);
     weft_text_add(out, "</tr></thead><tbody>\n");
     for (const struct weft_answer_row *row = rows->first; row != NULL; row = row->next) {
         if (row->is_data) continue;
@@ -129,6 +123,43 @@ static void add_table(const struct weft_rows *rows, struct weft_text *out)
             if (rows->columns[c].head != NULL) add_cell(rows, row, c, out);
         weft_text_add(out, "</tr>\n");
     }
+}
+
+/* A line of the page for each column: a page has no end, and paper has a width. */
+static void add_columns(const struct weft_rows *rows, struct weft_text *out)
+{
+    bool begun = false;
+    weft_text_add(out, "<thead>");
+    for (int32_t c = 0; c < rows->n_columns; c++) {
+        if (rows->columns[c].head == NULL) continue;
+        weft_text_add(out, "<tr>");
+        add_head_cell(rows, c, out);
+        for (const struct weft_answer_row *row = rows->first; row != NULL; row = row->next)
+            if (!row->is_data) add_cell(rows, row, c, out);
+        weft_text_add(out, begun ? "</tr>\n" : "</tr></thead><tbody>\n");
+        begun = true;
+    }
+}
+
+static void add_table(const struct weft_rows *rows, struct weft_text *out)
+{
+    enum { MOST_COLUMNS = 12 };
+    int32_t n_rows = 0, n_columns = 0;
+    for (const struct weft_answer_row *row = rows->first; row != NULL; row = row->next)
+        n_rows += !row->is_data;
+    for (int32_t c = 0; c < rows->n_columns; c++)
+        n_columns += rows->columns[c].head != NULL;
+    if (n_rows == 0) return;
+    weft_text_add(out, "<div class=\"wide\"><table>");
+    if (rows->title != NULL) {
+        weft_text_add(out, "<caption>");
+        weft_html_add(out, rows->title);
+        weft_text_add(out, "</caption>");
+    }
+    if (n_columns > MOST_COLUMNS && n_rows < n_columns)
+        add_columns(rows, out);
+    else
+        add_rows(rows, out);
     weft_text_add(out, "</tbody></table></div>\n");
     if (rows->note == NULL) return;
     weft_text_add(out, "<p class=\"note\">");

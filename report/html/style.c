@@ -124,7 +124,10 @@ const char *const weft_page_style[] = {
     "--c5: #0b7285; --c6: #8a6500; --c7: #5a6672; --c8: #9a3a9f; --c9: #875540; } body { "
     "background: none; font-size: 9.5pt; } header, main, footer { padding: 0; max-width: "
     "none; } nav { display: none; } section { border-color: var(--edge); padding: 8px 12px; } "
-    "svg.large { min-width: 0; } .figures { grid-template-columns: 1fr 1fr; } figure, tr, "
-    ".tiles { break-inside: avoid; } h2 { break-after: avoid; } details { display: none; } * "
+    "svg.large { min-width: 0; } .figures { grid-template-columns: 1fr 1fr; } table { "
+    "font-size: 8.5pt; min-width: 0; } th, td, td.l { padding-right: 8px; overflow-wrap: anywhere; "
+    "} "
+    "figure, tr, .tiles { break-inside: avoid; } h2 { break-after: avoid; } details { display: "
+    "none; } * "
     "{ print-color-adjust: exact; -webkit-print-color-adjust: exact; } }\n",
     NULL};

@@ -10,7 +10,8 @@ import tempfile
 WIDTHS = (400, 1400)
 SCHEMES = ("light", "dark")
 LEAST_CONTRAST = 4.5
-# Boxes of text that overlap within a drawing, texts without contrast, and the width that the page needs.
+# Boxes of text that overlap within a drawing, texts without contrast, parts that are wider than their place, and the
+# width that the page needs.
 LOOK = """(() => {
   const shown = e => { const b = e.getBoundingClientRect(); return b.width > 0 && b.height > 0; };
   const overlaps = [], pale = [];
@@ -41,8 +42,10 @@ LOOK = """(() => {
     const contrast = (high + 0.05) / (low + 0.05);
     if (contrast < LEAST) pale.push([node.data.trim().slice(0, 40), contrast]);
   }
+  const cut = [...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1)
+    .map(e => e.textContent.trim().slice(0, 40));
   const paint = performance.getEntriesByName('first-contentful-paint')[0];
-  return {overlaps, pale, width: document.documentElement.scrollWidth, paint_ms: paint ? paint.startTime : null};
+  return {overlaps, pale, cut, width: document.documentElement.scrollWidth, paint_ms: paint ? paint.startTime : null};
 })()""".replace("LEAST)", f"{LEAST_CONTRAST})")
 
 # Ends with the first paint, or without one after two seconds: then its time is not known.
@@ -144,5 +147,6 @@ def judge(browser, path, **options):
         where = (path, width, scheme, media)
         assert not found["errors"] and found["asked"] == [f"file://{os.path.abspath(path)}"], (where, found)
         assert not found["overlaps"] and not found["pale"] and found["width"] <= width, (where, found)
+        assert media == "screen" or not found["cut"], (where, "paper does not scroll", found["cut"])
         paints.append(found["paint_ms"])
     return paints

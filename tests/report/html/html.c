@@ -73,3 +73,35 @@ Test(html, an_answer_has_a_table_with_its_heads)
     weft_text_finish(&out);
     weft_answer_finish(&answer);
 }
+
+/* Counts a word of a table of one row and n columns. */
+static int count_in_table(int32_t n, const char *word)
+{
+    enum { MOST = 20 };
+    struct weft_column columns[MOST];
+    struct weft_answer answer = {0};
+    struct weft_text out;
+    int found = 0;
+    for (int32_t c = 0; c < n; c++)
+        columns[c] = (struct weft_column){"key", "head", 'r', WEFT_FIGURE_INTEGER, 0};
+    struct weft_rows *rows = weft_answer_table(&answer, "rows", columns, n);
+    weft_rows_begin(rows, NULL);
+    for (int32_t c = 0; c < n; c++)
+        weft_rows_integer(rows, c, c);
+    weft_text_init(&out);
+    weft_html_tables(&answer, &out);
+    for (const char *at = weft_text_chars(&out); (at = strstr(at, word)) != NULL; at++)
+        found++;
+    weft_text_finish(&out);
+    weft_answer_finish(&answer);
+    return found;
+}
+
+Test(html, a_table_of_many_columns_has_a_line_for_each)
+{
+    cr_assert_eq(count_in_table(12, "<tr>"), 2);
+    cr_assert_eq(count_in_table(13, "<tr>"), 13);
+    cr_assert_eq(count_in_table(13, "<td"), 13);
+    cr_assert_eq(count_in_table(13, "<th"), 13 + 1, "and a <thead>");
+    cr_assert_eq(count_in_table(13, "</thead><tbody>"), 1);
+}

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows the gain of memory outside the device: bench/planner/offload.py --build BUILD [ways] [limits]
+"""Shows the gain of memory outside the device:
+
+    bench/planner/offload.py --build BUILD [ways] [limits] [inputs]
 
     ways    a Llama-3-8B shape that one rank with 80 GB trains: ilp with state streamed through the
             device, with state that is also updated on the host, with offloaded activations, with both;
             and every rule that offloads
     limits  four models (--models) on 8 ranks, --points limits each from the least that fits to the last
             that matters: ilp, the fastest of these rules, and ilp's proven gap
+    inputs  the least limit of llama-3-8b with 8,192 tokens, all layers recomputed whole, with inputs of
+            layers on the device and on the host; 1 and --micro-steps micro-steps
 
-The default is both. The simulator judges plans; times are analytic. --record writes bench/results/offload.json. Work
+The default is all. The simulator judges plans; times are analytic. --record writes bench/results/offload.json. Work
 ends planning and nothing is measured, so the machine may be busy.
 """
 import argparse
@@ -98,6 +102,28 @@ def limits(build, models, points):
     return rows, gaps, slower
 
 
+def least_bytes(build, micro_steps, inputs):
+    """Returns {location of all state: the least device memory of a plan}, from weft estimate."""
+    said = weft(build, "estimate", str(ROOT / "configs/runs/llama-3-8b.json"), "--json", "--set", "train.seq_len=8192",
+                "--set", f"train.grad_accum={micro_steps}", "--set", "plan.recompute=whole", "--set",
+                f"cluster.host={json.dumps(SHARED)}", "--set",
+                f"plan.offload={json.dumps({'activations': ['device'], 'inputs': inputs})}")
+    return {home: found["device_needs_bytes"] for home, found in said["state_homes"].items()}
+
+
+def inputs_of_layers(build, most):
+    """Returns the table's rows, and the bytes that inputs on the host free with the most micro-steps."""
+    rows, freed = [], 0
+    for micro_steps in sorted({1, most}):
+        here = least_bytes(build, micro_steps, ["device"])
+        there = least_bytes(build, micro_steps, ["device", "host"])
+        for home, least in here.items():
+            freed = least - there[home]
+            rows.append([str(micro_steps), home, f"{least / 1e9:.2f} GB", f"{there[home] / 1e9:.2f} GB",
+                         f"{freed / 1e9:.2f} GB"])
+    return rows, freed
+
+
 def show(title, columns, rows):
     print(f"## {title}\n\n| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
     for row in rows:
@@ -107,13 +133,14 @@ def show(title, columns, rows):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("parts", nargs="*", choices=["ways", "limits", []], default=[])
+    parser.add_argument("parts", nargs="*", choices=["ways", "limits", "inputs", []], default=[])
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--points", type=int, default=8)
     parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--micro-steps", type=int, default=8)
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    parts = arguments.parts or ["ways", "limits"]
+    parts = arguments.parts or ["ways", "limits", "inputs"]
     if "ways" in parts:
         rows, gain = ways(arguments.build)
         show("ways", ["way", "step", "of both", "proven gap"], rows)
@@ -127,6 +154,12 @@ def main():
             results.record("offload", "limits", rows, {
                 "points at which a rule is faster": (str(slower), slower == 0),
                 "largest proven gap": (f"{max(gaps):.2%}", max(gaps) <= 0.01)})
+    if "inputs" in parts:
+        rows, freed = inputs_of_layers(arguments.build, arguments.micro_steps)
+        show("inputs", ["micro-steps", "state on the", "inputs on the device", "inputs on the host", "less"], rows)
+        if arguments.record:
+            results.record("offload", "inputs", rows,
+                           {"memory that inputs on the host free": (f"{freed / 1e9:.2f} GB", freed > 0)})
 
 
 main()

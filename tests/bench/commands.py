@@ -51,9 +51,12 @@ RUNS = {
     "python3 bench/network/bits.py":
         ("python3 bench/network/bits.py {build} --libraries openmpi --policies fsdp --layouts 2x1", False),
     "python3 bench/network/kills.py": ("python3 bench/network/kills.py {build} --kills 1", False),
+    "python3 bench/pages.py": ("python3 bench/pages.py --build {build} --small", True),
     "python3 bench/planner/groups.py": ("python3 bench/planner/groups.py --build {build}", False),
     "python3 bench/planner/offload.py": ("python3 bench/planner/offload.py --build {build} limits --models gpt2-xl --points 1",
                                          False),
+    "python3 bench/planner/offload.py --build build inputs":
+        ("python3 bench/planner/offload.py --build {build} inputs --micro-steps 2", True),
     "python3 bench/offload/store.py":
         ("python3 bench/offload/store.py --build {build} --directory {scratch} --mib 64 --rounds 1 --seconds 1", False),
     "python3 bench/planner/figures.py": ("python3 bench/planner/figures.py --build {build} --out {scratch}/plans --configs 2 "
@@ -76,7 +79,8 @@ RUNS = {
                                            "--out {scratch}/plans", False),
     "python3 bench/planner/scale.py": ("python3 bench/planner/scale.py --build {build} --steps 2", False),
     "python3 bench/newcomer.py": ("python3 bench/newcomer.py --build {build} --first 2", True),
-    "python3 bench/installs.py": ("python3 bench/installs.py {scratch} --root {scratch}", False),
+    "python3 bench/installs.py debs": ("python3 bench/installs.py {scratch} --root {scratch}", False),
+    "python3 bench/installs.py wheels": ("python3 bench/installs.py {scratch} --wheels", False),
     "python3 bench/study/parts.py": ("python3 bench/study/parts.py --build {build} --work 1M --models resnet-50 --networks 1 "
                                      "--out {scratch}/plans", False),
     "python3 bench/study/study.py planners": ("python3 bench/study/study.py planners --build {build} --work 1M --models "

@@ -75,6 +75,15 @@ def everything_is_where_it_belongs(weft):
     for path in ("include/weft.h", "share/doc/weft/keys.md",
                  "share/doc/weft/CHANGELOG.md", "share/weft/configs/runs/gpt-tiny.json", "share/doc/weft/examples/gate.c"):
         assert (prefix / path).is_file(), f"{path} is not installed"
+    shares = {"docs": "doc/weft", "examples": "doc/weft/examples", "python/examples": "doc/weft/examples/python",
+              "configs": "weft/configs"}
+    for folder, place in shares.items():
+        names = [path.relative_to(SOURCE / folder) for path in (SOURCE / folder).rglob("*") if path.is_file()]
+        lacking = [str(name) for name in names if name.name != "meson.build" and "__pycache__" not in name.parts and
+                   not (prefix / "share" / place / name).is_file()]
+        assert names and not lacking, f"of {folder} are not installed: {lacking}"
+    for path in ("bash-completion/completions/weft", "fish/vendor_completions.d/weft.fish", "zsh/site-functions/_weft"):
+        assert "gpt-tiny" in (prefix / "share" / path).read_text(), f"{path} has no shipped names"
     assert (pc.parent.parent / "libweft.so").exists(), "no library beside its pkg-config file"
     archives = [path.name for path in root.rglob("*.a")]
     assert archives == ["libweft.a"], f"parts of the program are installed: {archives}"

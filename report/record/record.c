@@ -136,8 +136,8 @@ static enum weft_status read_trace(struct weft_source *record, const char *trace
     struct weft_error why = {0};
     if (trace != NULL) return weft_record_read_trace(trace, record, err);
     if (record->kind != WEFT_SOURCE_RUN || !has_file(record, "trace.json")) {
-        record->lacks_trace = "it has no trace.json; give its trace with --trace FILE.json. One "
-                              "that is compressed, or of the form DIR/, cannot be read";
+        record->lacks_trace = "it has no trace.json: weft train --report keeps one, and weft "
+                              "report takes --trace FILE.json, not compressed and no folder";
         return WEFT_OK;
     }
     const enum weft_status status =

@@ -613,6 +613,9 @@ def compare_names_the_first_step_with_other_bits(weft):
     assert abs(kinds["backward"]["growth"] - 1) < 0.01 and kinds["forward"]["growth"] == 0
     assert said["instructions"][0]["kind"] == "backward"
     assert "backward" in read_page(weft, "rows.csv")
+    os.remove(weft.path("right/trace.json"))
+    told = " ".join(weft.expect(0, "compare", "left", "right").split())
+    assert "right: it has no trace.json: weft train --report keeps one" in told, told
     weft.expect(65, "compare", "left", "left/plan.json", says="no run's directory")
     weft.expect(66, "compare", "left", "absent")
 

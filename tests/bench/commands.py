@@ -78,6 +78,7 @@ RUNS = {
     "python3 bench/planner/recompute.py": ("python3 bench/planner/recompute.py --build {build} --work 1M --models gpt2-xl "
                                            "--out {scratch}/plans", False),
     "python3 bench/planner/scale.py": ("python3 bench/planner/scale.py --build {build} --steps 2", False),
+    "python3 tests/judge_traces.py": ("python3 tests/judge_traces.py {weft} gpt2-xl", False),
     "python3 bench/newcomer.py": ("python3 bench/newcomer.py --build {build} --first 2", True),
     "python3 bench/installs.py debs": ("python3 bench/installs.py {scratch} --root {scratch}", False),
     "python3 bench/installs.py wheels": ("python3 bench/installs.py {scratch} --wheels", False),

@@ -46,7 +46,7 @@ static int64_t count_states(const struct weft_config *config, const struct weft_
     const uint32_t states = weft_config_states(config);
     if (parameters) return 1;
     for (int s = WEFT_STATE_PARAMETER + 1; s < WEFT_STATE_COUNT; s++)
-        n += tensor->trainable && (states >> s & 1u) != 0;
+        n += s != WEFT_STATE_MEAN2 && tensor->trainable && (states >> s & 1u) != 0;
     const int64_t nodes = weft_config_nodes(config);
     return nodes == 1 ? n : nodes * (n + 1);
 }
@@ -59,6 +59,8 @@ int64_t weft_vault_tensors_bytes(const struct weft_config *config, bool paramete
         const struct weft_tensor *tensor = &model->tensors[t];
         const int64_t n = count_states(config, tensor, parameters);
         int64_t one = ENTRY_BYTES + name_bytes(tensor->name) + (int64_t)DIGITS * tensor->n_dims;
+        if (!parameters && weft_config_means(config) && tensor->trainable)
+            add_product(&bytes, weft_config_nodes(config), one + (int64_t)sizeof(float));
         add_product(&one, tensor->elements, (int64_t)sizeof(float));
         add_product(&bytes, n, one);
     }

@@ -56,6 +56,12 @@ int32_t weft_weigh_count_states(const struct weft_weigh_options *options)
     return options->n_moments + (options->batch.compute == WEFT_F32 ? 0 : 1);
 }
 
+int64_t weft_weigh_record_bytes(const struct weft_weigh_options *options,
+                                const struct weft_model *model)
+{
+    return weft_record_bytes(model->n_tensors, options->means);
+}
+
 enum { USUAL_BLOCKS = 8 }; /* of a copy; more gain little */
 
 int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options)
@@ -210,8 +216,9 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_CHECKPOINTS, 0, end, w->options->kept_bytes);
     if (w->options->kept_bytes > 0) holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
     /* One record to send, one to receive. */
-    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
-    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    for (int i = 0; i < 2; i++)
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end,
+                        weft_weigh_record_bytes(w->options, w->model));
     if (weft_weigh_target(w)->flat_buffers) n += weft_weigh_flat_common(w, holds + n);
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++)
         n += weigh_micro_step(w, micro, holds + n);

@@ -106,6 +106,7 @@ struct weft_weigh_options {
     struct weft_batch batch;
     enum weft_dtype reduce, accumulate;
     int32_t n_moments; /* of the optimizer: weft_config_moments */
+    bool means;        /* one second moment a tensor: weft_config_means */
     bool outer;        /* with an anchor and a momentum of averages: weft_config_outer */
     int64_t base_bytes;
     int64_t staging_bytes;              /* of communicators; a common hold, as is base_bytes */
@@ -173,6 +174,10 @@ void weft_weights_destroy(struct weft_weights *weights);
 
 /* The unit's strategies, as bits k, with one of the policies (bit p). */
 uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies);
+
+/* Bytes of the record that ranks sum at the end of a step, and of their sum. */
+int64_t weft_weigh_record_bytes(const struct weft_weigh_options *options,
+                                const struct weft_model *model);
 
 /* Bytes that an update on the host reads and writes for an element. */
 int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options);

@@ -200,7 +200,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
     const bool agreed = weft_optimizer_row(config->train.optimizer.type)->agrees;
     const bool delayed = config->train.delay > 0;
     const bool rotated = (config->train.clip_norm == 0 || delayed) && !agreed &&
-                         !weft_config_target(config)->updates_first;
+                         !weft_config_means(config) && !weft_config_target(config)->updates_first;
     const bool drains = weft_config_target(config)->drains && split->n_micro > 1;
     int32_t distances[WEFT_MOST_VARIANTS], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);

@@ -89,6 +89,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
+        .means = weft_config_means(config),
         .outer = weft_config_outer(config),
         .base_bytes = weft_profile_base_of(profile, variant->batch.samples),
         .staging_bytes = profile->staging_bytes * count_communicators(config),

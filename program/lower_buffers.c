@@ -160,7 +160,8 @@ static void make_single(struct maker *maker, enum weft_buffer_kind kind)
         make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1,
                       weft_model_target_bytes(model, batch));
     } else {
-        make_buffer(maker, kind, WEFT_CATEGORY_COMMUNICATION, -1, 0, WEFT_AGREE_BYTES, 1);
+        make_buffer(maker, kind, WEFT_CATEGORY_COMMUNICATION, -1, 0,
+                    weft_weigh_record_bytes(&maker->lowering->inputs->weigh, model), 1);
     }
 }
 

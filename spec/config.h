@@ -182,9 +182,11 @@ void weft_config_write(const struct weft_config *config, struct weft_text *out);
 /* Writes the value of "layers", one entry a layer. */
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);
 struct weft_batch weft_config_batch(const struct weft_config *config);
-/* Moments of the optimizer, fp32 numbers for each parameter besides a master: 0 to 2. And states
- * that a trained tensor keeps: a bit for each enum weft_state. */
+/* Moments of the optimizer, fp32 numbers for each parameter besides a master: 0 to 2. Whether it
+ * has one second moment a tensor. And states that a trained tensor keeps: a bit for each enum
+ * weft_state. */
 int32_t weft_config_moments(const struct weft_config *config);
+bool weft_config_means(const struct weft_config *config);
 uint32_t weft_config_states(const struct weft_config *config);
 /* The optimizer's name, or "sgd with momentum": updates with equal time an element. */
 const char *weft_config_updates(const struct weft_config *config);

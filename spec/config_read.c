@@ -145,6 +145,9 @@ static void check_delay(const struct weft_section *section, const struct weft_co
         why =
             "lamb agrees on norms within each update, for which reductions would wait: take adamw "
             "or sgd";
+    else if (weft_config_means(config))
+        why = "adam_mini divides by means of squares that ranks sum with the norm, and a delayed "
+              "update would have those of another step: take adamw or sgd";
     else if (train->precision.compute == WEFT_F16)
         why = "f16 repeats a step that overflowed, and its gradient would be in use: compute in "
               "bf16 or f32";
@@ -603,6 +606,11 @@ int32_t weft_config_moments(const struct weft_config *config)
     return row->has_momentum && !(config->train.optimizer.momentum > 0) ? 0 : row->moments;
 }
 
+bool weft_config_means(const struct weft_config *config)
+{
+    return weft_optimizer_row(config->train.optimizer.type)->has_means;
+}
+
 uint32_t weft_config_states(const struct weft_config *config)
 {
     const int32_t moments = weft_config_moments(config);
@@ -610,7 +618,8 @@ uint32_t weft_config_states(const struct weft_config *config)
            (uint32_t)(moments >= 2) << WEFT_STATE_MOMENT2 |
            (uint32_t)(config->train.delay > 0) << WEFT_STATE_PENDING |
            (uint32_t)weft_config_outer(config) << WEFT_STATE_ANCHOR |
-           (uint32_t)weft_config_outer(config) << WEFT_STATE_OUTER;
+           (uint32_t)weft_config_outer(config) << WEFT_STATE_OUTER |
+           (uint32_t)weft_config_means(config) << WEFT_STATE_MEAN2;
 }
 
 bool weft_config_emulates(const struct weft_config *config)

@@ -195,15 +195,18 @@ static const struct weft_field_table precision_table = {"precision", "Dtypes.",
 static const struct weft_field optimizer_fields[] = {
     {"type", WEFT_FIELD_CHOICE, AT(weft_train, optimizer.type), "\"adamw\"", 0, 0, optimizers, NULL,
      "adamw; sgd with momentum and decay added to the gradient; lamb, which is adamw with each "
-     "tensor's step scaled by the length of its parameters over that of the step; or lion, with "
-     "one moment and steps as long as the rate"},
+     "tensor's step scaled by the length of its parameters over that of the step; lion, with "
+     "one moment and steps as long as the rate; or adam_mini, which is adamw with one second "
+     "moment "
+     "for each whole tensor"},
     {"lr", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.lr), "0.0006", 0, 1e6, NULL, NULL,
      "learning rate at its highest"},
     {"betas", WEFT_FIELD_NUMBERS, AT(weft_train, optimizer.betas), "[0.9, 0.95]", 0, 0.99999999,
      NULL, NULL,
-     "adamw, lamb: decay of the two moments; lion: weight of the moment in a step, and its decay"},
+     "adamw, lamb, adam_mini: decay of the two moments; lion: weight of the moment in a step, and "
+     "its decay"},
     {"eps", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.eps), "1e-8", 1e-30, 1, NULL, NULL,
-     "adamw, lamb: added to the root of the second moment"},
+     "adamw, lamb, adam_mini: added to the root of the second moment"},
     {"weight_decay", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.weight_decay), "0.1", 0, 1e6, NULL,
      NULL, "weight decay, without the tensors of exempt_vectors"},
     {"exempt_vectors", WEFT_FIELD_BOOL, AT(weft_train, optimizer.exempt_vectors), "true", 0, 0,
@@ -402,7 +405,7 @@ static const struct weft_field train_fields[] = {
     {"loss_scale", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &loss_scale_table, "of the loss in f16"},
     {"clip_norm", WEFT_FIELD_NUMBER, AT(weft_train, clip_norm), "1", 0, 1e12, NULL, NULL,
      "largest norm of the gradient of all parameters; 0: no clipping, and a unit is updated as "
-     "soon as its own gradient is reduced (except with lamb)"},
+     "soon as its own gradient is reduced (except with lamb and adam_mini)"},
     {"lr_schedule", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &schedule_table,
      "the learning rate over the steps"},
     {"checkpoint", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &checkpoint_table,

@@ -274,6 +274,11 @@ static void check_target(const struct weft_config *config, const char *source,
                           "is \"%s\", and plans for %s recompute whole layers: set plan.recompute "
                           "to \"auto\" or \"whole\"",
                           target->name, target->title);
+    if (target->is_foreign && weft_config_means(config))
+        weft_findings_add(findings, source, "$.plan.for",
+                          "is \"%s\", and adam_mini with one second moment a tensor is Weft's: set "
+                          "plan.for to \"weft\", or train.optimizer.type to \"adamw\"",
+                          target->name);
 }
 
 /* Adds findings for parameters that cannot be on the host. */

@@ -28,14 +28,16 @@ struct weft_tensor {
 };
 
 /* X(enumerator, suffix of the tensor's name in files). State of a tensor that lasts from step to
- * step, in f32. The optimizer determines the number of moments. */
+ * step, in f32. The optimizer determines the number of moments. All but MEAN2 have the tensor's
+ * shape. */
 #define WEFT_STATE_MAP(X)                                                                          \
     X(PARAMETER, "")                                                                               \
     X(MOMENT1, ".moment1")                                                                         \
     X(MOMENT2, ".moment2")                                                                         \
     X(PENDING, ".pending") /* reduced gradient that the next update applies: train.delay */        \
     X(ANCHOR, ".anchor")   /* parameters after the last average, and the momentum of the step */   \
-    X(OUTER, ".outer")     /* there: train.across. Both are the same on all nodes */
+    X(OUTER, ".outer")     /* there: train.across. Both are the same on all nodes */               \
+    X(MEAN2, ".mean2")     /* one number: a second moment's mean over the tensor */
 
 enum weft_state {
 #define WEFT_STATE_ENUMERATOR(name, text) WEFT_STATE_##name,
@@ -43,6 +45,12 @@ enum weft_state {
 #undef WEFT_STATE_ENUMERATOR
         WEFT_STATE_COUNT
 };
+
+/* Elements of a tensor's state. */
+static inline int64_t weft_state_elements(const struct weft_tensor *tensor, int state)
+{
+    return state == WEFT_STATE_MEAN2 ? 1 : tensor->elements;
+}
 
 struct weft_model {
     struct weft_pool pool;

@@ -243,15 +243,15 @@ static bool is_told(int32_t *n, struct weft_text *out)
 static void compare_entry(const struct weft_safetensors *file, const struct weft_layout *layout,
                           const struct weft_layout_entry *entry, int32_t *n, struct weft_text *out)
 {
-    const struct weft_tensor *wanted = &layout->model->tensors[entry->tensor];
+    const struct weft_layout_shape wanted = weft_layout_shape_of(layout->model, entry);
     const struct weft_safetensors_tensor *found = weft_safetensors_find(file, entry->name);
     if (found == NULL) {
         if (entry->state == WEFT_STATE_PARAMETER && is_told(n, out))
             weft_text_addf(out, "%s is missing", entry->name);
-    } else if (!weft_safetensors_has_shape(found, wanted->dims, wanted->n_dims)) {
+    } else if (!weft_safetensors_has_shape(found, wanted.dims, wanted.n_dims)) {
         if (!is_told(n, out)) return;
         weft_text_add(out, entry->name);
-        weft_safetensors_put_shapes(found, wanted->dims, wanted->n_dims, out);
+        weft_safetensors_put_shapes(found, wanted.dims, wanted.n_dims, out);
     } else if (found->type != WEFT_TENSOR_F32) {
         if (is_told(n, out))
             weft_text_addf(out, "%s is of %s, not F32", entry->name,
@@ -470,7 +470,8 @@ static const char *moments_text(unsigned moments)
     if ((moments & ~outer) == 0)
         return (moments >> WEFT_STATE_ANCHOR & 1) != 0 ? "its anchor" : "its outer momentum";
     const bool first = (moments >> WEFT_STATE_MOMENT1 & 1) != 0;
-    const bool second = (moments >> WEFT_STATE_MOMENT2 & 1) != 0;
+    const unsigned seconds = 1u << WEFT_STATE_MOMENT2 | 1u << WEFT_STATE_MEAN2;
+    const bool second = (moments & seconds) != 0;
     return first && second ? "moments" : first ? "its moment" : "its second moment";
 }
 

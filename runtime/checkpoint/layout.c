@@ -82,7 +82,7 @@ static enum weft_status add_entry(struct weft_layout *layout, int32_t node, int3
     entry->node = node;
     entry->state = (enum weft_state)state;
     entry->begin = file->bytes;
-    if (!weft_checked_mul(of->elements, ELEMENT_BYTES, &entry->bytes) ||
+    if (!weft_checked_mul(weft_state_elements(of, state), ELEMENT_BYTES, &entry->bytes) ||
         !weft_checked_add(file->bytes, entry->bytes, &file->bytes))
         return weft_fail(err, WEFT_E_DATA, "tensor %s is too large for a file", of->name);
     *place_of(layout, node, tensor, state) = (struct weft_layout_place){which, file->n_entries++};
@@ -92,14 +92,14 @@ static enum weft_status add_entry(struct weft_layout *layout, int32_t node, int3
 static void put_entry(struct weft_json_writer *writer, const struct weft_layout *layout,
                       const struct weft_layout_entry *entry, int64_t data_begin)
 {
-    const struct weft_tensor *tensor = &layout->model->tensors[entry->tensor];
+    const struct weft_layout_shape shape = weft_layout_shape_of(layout->model, entry);
     weft_json_key(writer, entry->name);
     weft_json_begin_object(writer);
     weft_json_put_string(writer, "dtype", weft_tensor_type_name(WEFT_TENSOR_F32));
     weft_json_key(writer, "shape");
     weft_json_begin_array(writer);
-    for (int32_t d = 0; d < tensor->n_dims; d++)
-        weft_json_add_integer(writer, tensor->dims[d]);
+    for (int32_t d = 0; d < shape.n_dims; d++)
+        weft_json_add_integer(writer, shape.dims[d]);
     weft_json_end_array(writer);
     weft_json_key(writer, "data_offsets");
     weft_json_begin_array(writer);

@@ -64,6 +64,20 @@ void weft_layout_destroy(struct weft_layout *layout);
 const struct weft_layout_entry *weft_layout_find(const struct weft_layout *layout, int32_t tensor,
                                                  enum weft_state state, int32_t *file);
 
+/* Shape of an entry: of its tensor, or one number. */
+struct weft_layout_shape {
+    const int64_t *dims;
+    int32_t n_dims;
+};
+static inline struct weft_layout_shape weft_layout_shape_of(const struct weft_model *model,
+                                                            const struct weft_layout_entry *entry)
+{
+    static const int64_t one = 1;
+    const struct weft_tensor *tensor = &model->tensors[entry->tensor];
+    if (entry->state == WEFT_STATE_MEAN2) return (struct weft_layout_shape){&one, 1};
+    return (struct weft_layout_shape){tensor->dims, tensor->n_dims};
+}
+
 /* Whether all nodes have the same: frozen tensors, and states that averages alone change. */
 static inline bool weft_layout_shares(const struct weft_model *model, int32_t tensor,
                                       enum weft_state state)
@@ -75,7 +89,7 @@ static inline bool weft_layout_shares(const struct weft_model *model, int32_t te
 /* Length of an entry's name without its state's suffix and its node: of the tensor's name. */
 size_t weft_layout_tensor_length(const char *name, size_t length);
 
-/* Suffix of a state's name in the files: "", ".moment1", ".moment2", ".pending". */
+/* Suffix of a state's name in the files: "", ".moment1", ".moment2", ".mean2", ".pending". */
 const char *weft_layout_suffix(enum weft_state state);
 
 /* Appends a file's first header_bytes. */

@@ -268,7 +268,7 @@ static enum weft_status bind_agreement(const struct binding *binding,
         .from_offset = from.offset,
         .to_offset = to.offset,
         .words = of_unit ? exec->units[unit].norms_bytes.end / (int64_t)sizeof(uint64_t)
-                         : EXEC_SENT_WORDS,
+                         : EXEC_SENT_WORDS + weft_exec_means_words(exec),
     };
     return WEFT_OK;
 }
@@ -302,6 +302,7 @@ static void bind_unit(const struct binding *binding, int32_t u, struct exec_unit
     out->nn.moment1 = buffer_address(binding, WEFT_BUFFER_MOMENT1, u);
     out->nn.moment2 = buffer_address(binding, WEFT_BUFFER_MOMENT2, u);
     out->nn.norms = buffer_address(binding, WEFT_BUFFER_TENSOR_NORMS, u);
+    out->nn.divisors = binding->exec->means == NULL ? NULL : binding->exec->divisors;
     out->nn.norms_sum = buffer_address(binding, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
 }
 
@@ -510,7 +511,9 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     exec->target_bytes = weft_model_target_bytes(config->model, &batch);
     exec->record = exec->base + exec->places.offsets[0][record];
     exec->record_sum = exec->base + exec->places.offsets[0][sum];
-    exec->own = exec->record + EXEC_SENT_WORDS * sizeof(uint64_t);
+    exec->own =
+        exec->record + (EXEC_SENT_WORDS + weft_exec_means_words(exec)) * (int64_t)sizeof(uint64_t);
+    exec->divisors = exec->own + EXEC_OWN_WORDS * sizeof(uint64_t);
     exec->all_rows = loss_rows(config) * (exec->ranks * program->period.n_micro -
                                           program->period.idle * program->period.group);
     exec->rows = exec->carried_rows = exec->all_rows;

@@ -57,6 +57,7 @@ static enum weft_status fill_exec(struct weft_exec *exec, struct weft_error *err
                          (long long)exec->options.shards->ranks, exec->ranks, exec->ranks);
     }
     WEFT_TRY(weft_exec_places_fill(program, exec->options.poison, &exec->pool, &exec->places, err));
+    WEFT_TRY(weft_exec_means_create(exec, err));
     WEFT_TRY(weft_exec_units_fill(exec, err));
     WEFT_TRY(weft_exec_host_create(exec, &exec->host, err));
     WEFT_TRY(weft_exec_updater_create(exec, &exec->updater, err));
@@ -265,6 +266,7 @@ static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs
     pending->applies = updates > 0;
     pending->optimizer = weft_optimizer_at(train, pending->applies ? updates : 1, inputs->lr,
                                            finished->clip / exec->scale.scale);
+    if (pending->valid) weft_exec_means_prepare(exec);
     bool goes_on = weft_loss_scale_next(&exec->scale, train, finished->finite);
     finished->skipped = goes_on && !finished->finite;
     finished->finite = goes_on;

@@ -96,7 +96,9 @@ static void update_piece(const struct weft_exec *exec, const struct exec_there *
         .copy_dtype = nn->dtype,
         .n = piece->count,
     };
-    weft_optimizer_update(&exec->pending.optimizer, piece->matrix, &update);
+    struct weft_optimizer optimizer = exec->pending.optimizer;
+    if (exec->means != NULL) optimizer.divisor = exec->means->divisors[piece->tensor];
+    weft_optimizer_update(&optimizer, piece->matrix, &update);
 }
 
 static void update_share(const struct share *share)

@@ -101,10 +101,12 @@ struct weft_exec {
     int64_t all_rows;                         /* over all micro-steps and ranks of comm */
     int64_t rows, carried_rows;               /* with a loss: of the step, and of the step before */
     unsigned char *record, *record_sum, *own; /* own: struct exec_own */
+    unsigned char *divisors;                  /* after own, of means */
     struct exec_mailbox mailbox;
     struct exec_away *away;       /* NULL: no state is on a disk */
     struct exec_host *host;       /* NULL: nothing is on the host */
     struct exec_updater *updater; /* NULL: nothing is updated on the host */
+    struct exec_means *means;     /* NULL: the optimizer has none of whole tensors */
     struct exec_live *live;
     /* [n_slots + 1], for even and odd periods. Entry 0 comes before a period that follows no other;
      * slot s has entry s + 1. NULL without poison. */

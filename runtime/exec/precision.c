@@ -10,6 +10,19 @@ static enum weft_status fail_pair(const char *key, enum weft_dtype is, enum weft
                      other == WEFT_F32 ? "" : "\"");
 }
 
+enum weft_status weft_precision_check_update(const struct weft_config *config,
+                                             struct weft_error *err)
+{
+    if (!weft_config_means(config) || config->cluster.device.type == WEFT_DEVICE_CPU)
+        return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: $.train.optimizer.type is \"adam_mini\", which GPUs only plan so far: they "
+        "have no kernel of its update. Take \"adamw\", or set cluster.device.type to "
+        "\"cpu\"",
+        config->source);
+}
+
 enum weft_status weft_precision_check(const struct weft_config *config, struct weft_error *err)
 {
     const struct weft_train *train = &config->train;
@@ -27,12 +40,12 @@ enum weft_status weft_precision_check(const struct weft_config *config, struct w
                          "gradients of several micro-steps (train.grad_accum) are added up in f32",
                          err);
     if (compute == WEFT_F16 && !(train->clip_norm > 0) &&
-        !weft_optimizer_row(train->optimizer.type)->agrees)
+        !weft_optimizer_row(train->optimizer.type)->agrees && !weft_config_means(config))
         return weft_fail(err, WEFT_E_DATA,
                          "train.precision.compute is f16 and train.clip_norm is 0: whether a step "
                          "overflowed is known only after the last reduction, so updates must wait "
                          "for it. Set clip_norm (1e12 clips nothing), or compute in \"bf16\"");
-    return WEFT_OK;
+    return weft_precision_check_update(config, err);
 }
 
 struct weft_loss_scale weft_loss_scale_first(const struct weft_train *train)

@@ -16,6 +16,10 @@
 WEFT_MUST_USE enum weft_status weft_precision_check(const struct weft_config *config,
                                                     struct weft_error *err);
 
+/* WEFT_E_DATA for an optimizer that the device lacks; weft_precision_check includes it. */
+WEFT_MUST_USE enum weft_status weft_precision_check_update(const struct weft_config *config,
+                                                           struct weft_error *err);
+
 #define WEFT_LOSS_SCALE_MOST 0x1p24
 
 struct weft_loss_scale {

@@ -11,8 +11,9 @@
 #include "runtime/nn/units.h"
 #include "spec/profile/profile.h"
 
-/* Words of the record. Ranks sum all but this rank's own words at the end. Every word is an
- * integer, so the order of ranks does not matter. */
+/* Words of the record. Ranks sum all but this rank's own words at the end. Squares of tensors, if
+ * the optimizer needs them (struct exec_means), come before these, and divisors after them. Every
+ * word is an integer, so the order of ranks does not matter. */
 enum {
     EXEC_WORD_NORM = 0, /* WEFT_NORM_WORDS bins */
     EXEC_WORD_LOSS = WEFT_NORM_WORDS,
@@ -61,6 +62,32 @@ struct exec_mailbox {
     double loss;
     uint64_t hash[2];
 };
+
+/* Second moments of whole tensors, for optimizers with one a tensor. The norm adds exact squares of
+ * each tensor to the record, and ranks sum them with it. From the sums every rank computes the same
+ * moments on the host, and divisors of the next update, which it writes after the record's own
+ * words. All are by tensor of the model, and frozen tensors have zeros. */
+struct exec_means {
+    int32_t n;
+    struct weft_range sent; /* bytes of this rank's squares in the record */
+    uint64_t *squares;      /* over all ranks, as packed words; a part of the mailbox */
+    float *applied;         /* moments of the updates so far: the state of a run */
+    float *next;            /* with the pending step's gradients */
+    float *divisors;        /* of its updates */
+};
+
+struct weft_exec;
+/* work.c. Without such moments the functions do nothing. `create` leaves
+ * exec->means NULL then; WEFT_E_SYSTEM without memory. */
+WEFT_MUST_USE enum weft_status weft_exec_means_create(struct weft_exec *exec,
+                                                      struct weft_error *err);
+/* Words of the record after the sent ones, which ranks sum too. */
+int64_t weft_exec_means_words(const struct weft_exec *exec);
+/* Computes moments and divisors of the pending step. */
+void weft_exec_means_prepare(struct weft_exec *exec);
+/* Begins the pending step's updates: their moments become the state. */
+void weft_exec_means_push(struct weft_exec *exec);
+void weft_exec_means_clear(struct weft_exec *exec);
 
 /* Address of a member of struct exec_own in the arena. */
 #define EXEC_OWN(exec, member) ((void *)((exec)->own + offsetof(struct exec_own, member)))

@@ -49,6 +49,24 @@ static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
     return true;
 }
 
+/* Every rank has the second moments of all tensors, and the first one owns them. */
+static bool next_mean(const struct weft_exec *exec, struct weft_state_cursor *cursor,
+                      struct weft_state_piece *out)
+{
+    const struct weft_model *model = exec->options.config->model;
+    if (exec->means == NULL || (!cursor->held && exec->rank != 0)) return false;
+    while (cursor->piece < model->n_tensors && !model->tensors[cursor->piece].trainable)
+        cursor->piece++;
+    if (cursor->piece == model->n_tensors) return false;
+    *out = (struct weft_state_piece){.tensor = (int32_t)cursor->piece++,
+                                     .state = WEFT_STATE_MEAN2,
+                                     .count = 1,
+                                     .unit = exec->options.program->n_units,
+                                     .dtype = WEFT_F32,
+                                     .computed = exec_compute(exec)};
+    return true;
+}
+
 bool weft_exec_state_next(const struct weft_exec *exec, struct weft_state_cursor *cursor,
                           struct weft_state_piece *out)
 {
@@ -65,7 +83,7 @@ bool weft_exec_state_next(const struct weft_exec *exec, struct weft_state_cursor
             return true;
         }
     }
-    return false;
+    return next_mean(exec, cursor, out);
 }
 
 enum weft_status weft_exec_state_open(const struct weft_exec *exec, struct weft_state_access **out,
@@ -148,6 +166,11 @@ enum weft_status weft_exec_state_read(struct weft_state_access *access,
                                       const struct weft_state_piece *piece, int64_t from, int64_t n,
                                       float *out, struct weft_error *err)
 {
+    if (piece->state == WEFT_STATE_MEAN2) {
+        for (int64_t i = 0; i < n; i++)
+            out[i] = access->exec->means->applied[piece->tensor];
+        return WEFT_OK;
+    }
     if (piece->away) {
         const struct exec_elements elements = elements_of(piece, from, n);
         if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
@@ -163,6 +186,11 @@ enum weft_status weft_exec_state_write(struct weft_state_access *access,
                                        const struct weft_state_piece *piece, int64_t from,
                                        int64_t n, const float *values, struct weft_error *err)
 {
+    if (piece->state == WEFT_STATE_MEAN2) {
+        for (int64_t i = 0; i < n; i++)
+            access->exec->means->applied[piece->tensor] = values[i];
+        return WEFT_OK;
+    }
     if (piece->away) {
         const struct exec_elements elements = elements_of(piece, from, n);
         if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
@@ -199,6 +227,7 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
     push_zeroes(exec, exec->record, &sent);
     push_zeroes(exec, exec->record_sum, &sent);
     exec->pending.valid = false;
+    weft_exec_means_clear(exec);
     WEFT_TRY(weft_exec_synchronise(exec, err));
     weft_exec_host_clear(exec->host);
     return exec->away == NULL ? WEFT_OK : weft_exec_away_clear(exec->away, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State is everything that a run resumes from: fp32 parameters and the optimizer's moments. Frozen
+/* State is everything that a run resumes from: fp32 parameters and the optimizer's moments. Moments
+ * of whole tensors have pieces of one element, in no unit and no arena. Frozen
  * parameters have no master; in 16 bits they are rounded when written. Callers walk the state by
  * pieces of whole tensors, between a settle and the next step. No gradients are pending then, and
  * the next step works like a first one. The copy functions serve the arena and offloaded locations
@@ -17,8 +18,8 @@
 struct weft_state_piece {
     int32_t tensor; /* index in the model */
     enum weft_state state;
-    int64_t first, count; /* elements of the tensor */
-    int32_t unit;
+    int64_t first, count;     /* elements of the tensor */
+    int32_t unit;             /* n_units: none */
     bool away;                /* offloaded: not in the arena */
     enum weft_dtype dtype;    /* of storage: fp32 unless frozen in 16 bits */
     enum weft_dtype computed; /* of compute */

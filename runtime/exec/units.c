@@ -239,6 +239,7 @@ unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_sta
         return unit->anchor;
     case WEFT_STATE_OUTER:
         return unit->outer;
+    case WEFT_STATE_MEAN2: /* in no unit */
     case WEFT_STATE_COUNT:
         break;
     }

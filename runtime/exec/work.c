@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <string.h>
 
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host_update.h"
@@ -75,6 +76,8 @@ void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream)
 {
     static const struct weft_range begun = {0, EXEC_WORD_HASH * sizeof(uint64_t)};
     weft_arena_fill(exec->arena, stream, exec->record, &begun, 1, 0);
+    if (exec->means != NULL)
+        weft_arena_fill(exec->arena, stream, exec->record, &exec->means->sent, 1, 0);
 }
 
 /* A GPU's writes copy host memory when they are issued, before an update on the host has ended. So
@@ -114,8 +117,12 @@ void weft_exec_push_forward(struct weft_exec *exec, const struct exec_bound *bou
 void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
                             const struct weft_nn_unit *part)
 {
-    weft_nn_add_norm(exec->options.nn, stream, part, word_of(exec, EXEC_WORD_NORM),
-                     word_of(exec, unit_word(unit)));
+    void *bins = word_of(exec, EXEC_WORD_NORM), *bad = word_of(exec, unit_word(unit));
+    if (exec->means != NULL)
+        weft_nn_add_squares(exec->options.nn, stream, part, bins, bad,
+                            word_of(exec, EXEC_SENT_WORDS));
+    else
+        weft_nn_add_norm(exec->options.nn, stream, part, bins, bad);
 }
 
 /* Units with updates on the host were counted on their way down. */
@@ -144,6 +151,10 @@ void weft_exec_push_finish(struct weft_exec *exec)
 {
     weft_arena_read(exec->arena, compute_of(exec), exec->record_sum, sizeof exec->mailbox.sum,
                     exec->mailbox.sum);
+    if (exec->means != NULL)
+        weft_arena_read(exec->arena, compute_of(exec), exec->record_sum + sizeof exec->mailbox.sum,
+                        weft_exec_means_words(exec) * (int64_t)sizeof(uint64_t),
+                        exec->means->squares);
     weft_arena_read(exec->arena, compute_of(exec), EXEC_OWN(exec, step.stop),
                     sizeof exec->mailbox.earlier, &exec->mailbox.earlier);
 }
@@ -157,6 +168,7 @@ void weft_exec_push_step(struct weft_exec *exec)
     exec->step.carried_scale = 1.0 / (double)exec->carried_rows * exec->scale.scale;
     weft_arena_write(exec->arena, compute_of(exec), EXEC_OWN(exec, step.adamw), &exec->step.adamw,
                      (int64_t)sizeof exec->step - from);
+    weft_exec_means_push(exec);
 }
 
 /* Collectives may write the flag at the same time, so it is read separately. */
@@ -209,4 +221,68 @@ struct weft_step_result weft_exec_finish(const struct weft_exec *exec)
     }
     out.finite = finite != 0 && sum[EXEC_WORD_BAD_LOSS] == 0 && !out.earlier;
     return out;
+}
+
+/* Second moments of whole tensors */
+
+_Static_assert(WEFT_NORM_PACKED_WORDS * sizeof(uint64_t) == WEFT_TENSOR_SQUARES_BYTES &&
+                   sizeof(float) == WEFT_TENSOR_DIVISOR_BYTES,
+               "what plans hold");
+
+enum weft_status weft_exec_means_create(struct weft_exec *exec, struct weft_error *err)
+{
+    const struct weft_config *config = exec->options.config;
+    const size_t n = (size_t)config->model->n_tensors;
+    if (!weft_config_means(config)) return WEFT_OK;
+    struct exec_means *means = weft_pool_array(&exec->pool, 1, sizeof *means);
+    uint64_t *squares =
+        weft_pool_array(&exec->pool, n, WEFT_NORM_PACKED_WORDS * sizeof *means->squares);
+    float *moments = weft_pool_array(&exec->pool, 3 * n, sizeof *moments);
+    if (means == NULL || squares == NULL || moments == NULL)
+        return weft_fail_memory(err, "second moments of tensors");
+    const int64_t from = EXEC_SENT_WORDS * (int64_t)sizeof(uint64_t);
+    *means = (struct exec_means){.n = (int32_t)n,
+                                 .sent = {from, from + (int64_t)n * WEFT_TENSOR_SQUARES_BYTES},
+                                 .squares = squares,
+                                 .applied = moments,
+                                 .next = moments + n,
+                                 .divisors = moments + 2 * n};
+    exec->means = means;
+    return WEFT_OK;
+}
+
+int64_t weft_exec_means_words(const struct weft_exec *exec)
+{
+    return exec->means == NULL ? 0 : (int64_t)exec->means->n * WEFT_NORM_PACKED_WORDS;
+}
+
+void weft_exec_means_prepare(struct weft_exec *exec)
+{
+    struct exec_means *means = exec->means;
+    const double beta2 = exec->options.config->train.optimizer.betas[1];
+    const double clip = (double)exec->pending.optimizer.adamw.clip;
+    for (int32_t t = 0; means != NULL && t < means->n; t++) {
+        const struct weft_tensor *tensor = &exec->options.config->model->tensors[t];
+        int finite;
+        const double length =
+            weft_norm_unpack(means->squares + (int64_t)t * WEFT_NORM_PACKED_WORDS, &finite);
+        if (!tensor->trainable) continue;
+        means->next[t] = weft_mean2_next(beta2, means->applied[t], clip, length, tensor->elements);
+        means->divisors[t] = weft_mean2_divisor(&exec->pending.optimizer.adamw, means->next[t]);
+    }
+}
+
+void weft_exec_means_push(struct weft_exec *exec)
+{
+    const struct exec_means *means = exec->means;
+    if (means == NULL || !exec->pending.valid) return;
+    memcpy(means->applied, means->next, (size_t)means->n * sizeof *means->applied);
+    weft_arena_write(exec->arena, exec->streams[WEFT_LANE_COMPUTE], exec->divisors, means->divisors,
+                     means->n * (int64_t)sizeof *means->divisors);
+}
+
+void weft_exec_means_clear(struct weft_exec *exec)
+{
+    if (exec->means != NULL)
+        memset(exec->means->applied, 0, (size_t)exec->means->n * sizeof *exec->means->applied);
 }

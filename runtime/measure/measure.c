@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/precision.h"
 #include "runtime/measure/machine.h"
 #include "runtime/measure/parts.h"
 #include "runtime/measure/tiers.h"
@@ -344,6 +345,7 @@ enum weft_status weft_measuring_create(const struct weft_measure_options *option
                                        struct weft_measuring **out, struct weft_error *err)
 {
     WEFT_TRY(check_options(options, err));
+    WEFT_TRY(weft_precision_check_update(options->config, err));
     struct weft_measuring *m = calloc(1, sizeof *m);
     if (m == NULL) return weft_fail_memory(err, "a profile");
     m->options = *options;

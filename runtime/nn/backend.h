@@ -64,6 +64,9 @@ struct weft_nn_backend {
     weft_nn_update_fn *update, *moments, *apply;
     void (*add_norm)(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_unit *unit, void *bins, void *bad);
+    /* NULL on a GPU; weft_precision_check refuses optimizers that need it. */
+    void (*add_squares)(struct weft_nn *nn, struct weft_stream *stream,
+                        const struct weft_nn_unit *unit, void *bins, void *bad, void *squares);
     void (*record_loss)(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
                         const void *before, void *words);
     void (*look)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_look *look);

@@ -170,6 +170,12 @@ void weft_nn_add_norm(struct weft_nn *nn, struct weft_stream *stream,
     nn->backend->add_norm(nn, stream, unit, bins, bad);
 }
 
+void weft_nn_add_squares(struct weft_nn *nn, struct weft_stream *stream,
+                         const struct weft_nn_unit *unit, void *bins, void *bad, void *squares)
+{
+    nn->backend->add_squares(nn, stream, unit, bins, bad, squares);
+}
+
 void weft_nn_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
                          const void *before, void *words)
 {

@@ -37,6 +37,12 @@ struct weft_sgd {
  * is computed once for its norm and once for the update, with the same bits, so it needs no memory.
  */
 
+/* The second moment v of a tensor of n elements, for optimizers with one a tensor: after a step
+ * with gradients of the given length (a root of their sum of squares), and clip. In double, rounded
+ * once. And its divisor for elements, sqrt(v / (1-b2^t)) + eps. */
+float weft_mean2_next(double beta2, float v, double clip, double length, int64_t n);
+float weft_mean2_divisor(const struct weft_adamw *adamw, float v);
+
 /* The settings of one step's update. */
 struct weft_optimizer {
     enum weft_optimizer_type type;
@@ -44,8 +50,9 @@ struct weft_optimizer {
     float decay;
     struct weft_adamw adamw; /* of AdamW and LAMB; unused settings are not read */
     struct weft_sgd sgd;
+    float divisor; /* of the tensor, for optimizers with one second moment a tensor */
 };
-/* The settings of step t = 1, 2, ... of a training. */
+/* The settings of step t = 1, 2, ... of a training, with a divisor of 1. */
 struct weft_optimizer weft_optimizer_at(const struct weft_train *train, int64_t t, double lr,
                                         double clip);
 

@@ -11,12 +11,14 @@ struct weft_element {
     float parameter, moment1, moment2;
 };
 
-/* The scalars of a step, with the tensor's decay in both. */
+/* The scalars of a step, with the tensor's decay in both, and its divisor. */
 struct weft_scalars {
     struct weft_adamw adamw;
     struct weft_sgd sgd;
+    float divisor;
 };
 
+#include "runtime/nn/optimizers/adam_mini.h"
 #include "runtime/nn/optimizers/adamw.h"
 #include "runtime/nn/optimizers/lion.h"
 #include "runtime/nn/optimizers/sgd.h"
@@ -26,5 +28,8 @@ struct weft_scalars {
     X(ADAMW, adamw, 2, 2)                                                                          \
     X(SGD, sgd, 0, 1)                                                                              \
     X(LION, lion, 1, 1)
+
+/* Optimizers with a divisor for each tensor. GPUs do not have them. */
+#define WEFT_TENSOR_OPTIMIZERS(X) X(ADAM_MINI, adam_mini, 1, 1)
 
 #endif

@@ -39,6 +39,7 @@ struct weft_nn_unit {
     /* For agreed updates: WEFT_NN_TENSOR_WORDS for each tensor by place, from this rank, and summed
      * over ranks. */
     void *norms, *norms_sum;
+    const void *divisors; /* fp32, by tensor of the model; NULL: 1 */
 };
 enum { WEFT_NN_TENSOR_WORDS = 2 * WEFT_NORM_PACKED_WORDS };
 
@@ -103,6 +104,10 @@ void weft_nn_apply(struct weft_nn *nn, struct weft_stream *stream, const struct 
  * 1 if an element is not finite. */
 void weft_nn_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_unit *unit, void *bins, void *bad);
+/* The same, which also adds each tensor's squares, as WEFT_NORM_PACKED_WORDS, to words by tensor of
+ * the model. GPUs do not have it. */
+void weft_nn_add_squares(struct weft_nn *nn, struct weft_stream *stream,
+                         const struct weft_nn_unit *unit, void *bins, void *bad, void *squares);
 
 /* Converts the double at `loss` to WEFT_NN_LOSS_WORDS words (record.h), and adds those at `before`,
  * which may be `words`; NULL: none. */

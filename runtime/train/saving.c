@@ -156,15 +156,16 @@ static void tell_data(const struct weft_saving *saving, struct weft_hash data)
              saving->checkpoint->path, saving->train->data);
 }
 
+/* Whether it has AdamW's moments: with roots, of each element. */
 static bool has_roots(const char *name)
 {
     for (int type = 0; type < WEFT_OPTIMIZER_COUNT; type++)
         if (strcmp(weft_optimizer_row(type)->name, name) == 0)
-            return weft_optimizer_row(type)->has_roots;
+            return weft_optimizer_row(type)->has_roots && !weft_optimizer_row(type)->has_means;
     return false;
 }
 
-/* Optimizers have moments of their own, but those with roots have the same. */
+/* Optimizers have moments of their own, but AdamW and LAMB have the same. */
 static bool share_moments(const char *a, const char *b)
 {
     return strcmp(a, b) == 0 || (has_roots(a) && has_roots(b));

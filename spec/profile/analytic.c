@@ -328,7 +328,9 @@ static enum weft_status fill_collectives(struct figures *figures,
     struct network network;
     if (!find_network(figures, &network)) return WEFT_OK;
     network.gathers = 2;
-    profile->agree_ns = to_ns(collective_s(WEFT_AGREE_BYTES, &network));
+    const int64_t record_bytes =
+        weft_record_bytes(figures->config->model->n_tensors, weft_config_means(figures->config));
+    profile->agree_ns = to_ns(collective_s((double)record_bytes, &network));
     *analytic = true;
     return WEFT_OK;
 }

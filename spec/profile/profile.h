@@ -26,6 +26,14 @@ enum { WEFT_AGREE_BYTES = 8192 };
 /* Bytes that ranks sum for each tensor of a unit in lamb's update: exact squared lengths of its
  * parameters and of its step. That takes agree_ns too. */
 enum { WEFT_TENSOR_NORMS_BYTES = 320 };
+/* Bytes that the record has besides for each tensor of the model, if the optimizer has one second
+ * moment a tensor: the exact sum of squares of its gradient, which ranks sum, and its divisor. */
+enum { WEFT_TENSOR_SQUARES_BYTES = 160, WEFT_TENSOR_DIVISOR_BYTES = 4 };
+static inline int64_t weft_record_bytes(int32_t n_tensors, bool means)
+{
+    const int64_t of_tensor = WEFT_TENSOR_SQUARES_BYTES + WEFT_TENSOR_DIVISOR_BYTES;
+    return WEFT_AGREE_BYTES + (means ? n_tensors * of_tensor : 0);
+}
 
 struct weft_layer_times {
     const char *key; /* weft_layer_key; or the name of one layer of the config */

@@ -82,7 +82,10 @@ static void add_period(uint64_t seed, struct weft_text *out)
             weft_text_addf(out, ", \"grad_accum\": %d, \"reduce\": \"%s\"", rounds, cadence);
     }
     if (chance(&dice, 50)) weft_text_add(out, ", \"clip_norm\": 0");
-    if (chance(&dice, 25)) weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
+    if (chance(&dice, 25))
+        weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
+    else if (chance(&dice, 20))
+        weft_text_add(out, ", \"optimizer\": {\"type\": \"adam_mini\"}");
 }
 
 void random_config(uint64_t seed, bool plain, struct weft_text *out)
@@ -396,8 +399,11 @@ static void whole_train(uint64_t seed, enum random_shape shape, bool language,
     }
     if (chance(&dice, 30)) weft_text_add(out, ", \"clip_norm\": 0");
     const bool lamb = chance(&dice, 15);
+    struct dice means = dice_of(seed, "means");
     if (lamb)
         weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
+    else if (!delayed && chance(&means, 15))
+        weft_text_add(out, ", \"optimizer\": {\"type\": \"adam_mini\"}");
     else if (chance(&dice, 15))
         weft_text_add(out, ", \"optimizer\": {\"type\": \"sgd\"}");
     if (chance(&dice, tiny ? 30 : 60)) {

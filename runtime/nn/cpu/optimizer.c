@@ -24,9 +24,21 @@ struct weft_optimizer weft_optimizer_at(const struct weft_train *train, int64_t 
         .decay = (float)train->optimizer.weight_decay,
         .adamw = {.lr = (float)lr, .eps = (float)train->optimizer.eps, .clip = (float)clip},
         .sgd = {.lr = (float)lr, .momentum = (float)train->optimizer.momentum, .clip = (float)clip},
+        .divisor = 1,
     };
     weft_adamw_at(&out.adamw, train->optimizer.betas[0], train->optimizer.betas[1], t);
     return out;
+}
+
+float weft_mean2_next(double beta2, float v, double clip, double length, int64_t n)
+{
+    const double clipped = clip * length;
+    return (float)(beta2 * (double)v + (1 - beta2) * (clipped * clipped / (double)n));
+}
+
+float weft_mean2_divisor(const struct weft_adamw *adamw, float v)
+{
+    return sqrtf(v * adamw->correction2) + adamw->eps;
 }
 
 static float decay_of(const struct weft_optimizer *optimizer, bool matrix)

@@ -18,8 +18,8 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
     .initialise = weft_nn_cpu_initialise, .round = weft_nn_cpu_round,                              \
     .average = weft_nn_cpu_average, .update = weft_nn_cpu_update, .moments = weft_nn_cpu_moments,  \
     .apply = weft_nn_cpu_apply, .add_norm = weft_nn_cpu_add_norm,                                  \
-    .record_loss = weft_nn_cpu_record_loss, .look = weft_nn_cpu_look,                              \
-    .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash
+    .add_squares = weft_nn_cpu_add_squares, .record_loss = weft_nn_cpu_record_loss,                \
+    .look = weft_nn_cpu_look, .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash
 void weft_nn_cpu_close(struct weft_nn *nn);
 const char *weft_nn_cpu_describe(const struct weft_nn *nn);
 void weft_nn_cpu_add_bits(const struct weft_nn *nn, struct weft_text *out);
@@ -45,6 +45,8 @@ weft_nn_update_fn weft_nn_cpu_update, weft_nn_cpu_moments, weft_nn_cpu_apply;
 /* record.c */
 void weft_nn_cpu_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                           const struct weft_nn_unit *unit, void *bins, void *bad);
+void weft_nn_cpu_add_squares(struct weft_nn *nn, struct weft_stream *stream,
+                             const struct weft_nn_unit *unit, void *bins, void *bad, void *squares);
 void weft_nn_cpu_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
                              const void *before, void *words);
 

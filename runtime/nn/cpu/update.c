@@ -30,7 +30,8 @@ static struct weft_optimizer optimizer_of(const struct update_argument *a)
                                    .exempt_vectors = a->rule->exempt_vectors,
                                    .decay = a->rule->decay,
                                    .adamw = step->adamw,
-                                   .sgd = step->sgd};
+                                   .sgd = step->sgd,
+                                   .divisor = 1};
 }
 
 static float *state_of(const struct weft_nn_cpu *cpu, const void *state,
@@ -67,10 +68,13 @@ static enum weft_status update_unit(struct weft_stream *stream, const void *argu
     const struct update_argument *a = argument;
     _Atomic uint32_t *stop = (_Atomic uint32_t *)&step_of(a)->stop;
     if (atomic_load(stop) != 0) return WEFT_OK;
-    const struct weft_optimizer optimizer = optimizer_of(a);
+    struct weft_optimizer optimizer = optimizer_of(a);
+    const float *divisors =
+        a->unit->divisors == NULL ? NULL : weft_nn_cpu_reach(a->cpu, a->unit->divisors);
     for (int64_t i = 0; i < a->unit->n_renew; i++) {
         const struct weft_nn_piece *piece = &a->unit->renew[i];
         const struct weft_update what = update_of(a->cpu, a->unit, piece);
+        if (divisors != NULL) optimizer.divisor = divisors[piece->tensor];
         weft_optimizer_update(&optimizer, piece->matrix, &what);
     }
     return WEFT_OK;

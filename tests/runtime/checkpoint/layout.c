@@ -50,6 +50,13 @@ Test(layout, frozen_tensors_have_no_moments)
         kept += entry != NULL;
     }
     cr_assert(kept > 0 && kept < model->n_tensors);
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        const struct weft_layout_entry *entry =
+            weft_layout_find(site.layout, t, WEFT_STATE_MEAN2, &file);
+        if (entry == NULL) continue;
+        const struct weft_layout_shape shape = weft_layout_shape_of(model, entry);
+        cr_assert(entry->bytes == sizeof(float) && shape.n_dims == 1 && shape.dims[0] == 1);
+    }
     cr_assert_eq(site.layout->files[1].n_entries, (WEFT_STATE_COUNT - 1) * kept);
     site_close(&site);
 }

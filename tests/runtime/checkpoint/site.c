@@ -61,7 +61,7 @@ static bool next_piece(void *context, struct weft_save_piece *out)
             enum weft_state state = (enum weft_state)source->state;
             int32_t file = 0;
             int64_t first = source->run * RUN_ELEMENTS;
-            int64_t left = model->tensors[source->tensor].elements - first;
+            int64_t left = weft_state_elements(&model->tensors[source->tensor], state) - first;
             if (left <= 0 ||
                 weft_layout_find(source->site->layout, source->tensor, state, &file) == NULL)
                 continue;
@@ -105,7 +105,7 @@ struct weft_progress site_progress(int64_t step)
 static bool same_tensor(const struct site *site, const struct weft_checkpoint *checkpoint,
                         int32_t tensor, enum weft_state state)
 {
-    int64_t n = site->config->model->tensors[tensor].elements;
+    int64_t n = weft_state_elements(&site->config->model->tensors[tensor], state);
     int32_t file = 0;
     if (weft_layout_find(site->layout, tensor, state, &file) == NULL) return true;
     float *values = calloc((size_t)n, sizeof *values);

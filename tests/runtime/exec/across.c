@@ -292,9 +292,10 @@ static void check_random(uint64_t seed)
         "configs/runs/gpt-odd.json", "configs/runs/gpt-no-clip.json",
         "configs/runs/gpt-accumulate.json", "configs/runs/gpt-frozen.json"};
     static const char *const settings[] = {
-        "train.clip_norm=0.5", "train.precision.compute=bf16", "train.optimizer.type=lamb",
-        "train.optimizer={\"type\":\"sgd\",\"momentum\":0.9}", "train.clip_norm=0"};
-    const uint64_t path = weft_rng_below(seed, 1, 0, 4), setting = weft_rng_below(seed, 1, 1, 5);
+        "train.clip_norm=0.5",       "train.precision.compute=bf16",
+        "train.optimizer.type=lamb", "train.optimizer={\"type\":\"sgd\",\"momentum\":0.9}",
+        "train.clip_norm=0",         "train.optimizer.type=adam_mini"};
+    const uint64_t path = weft_rng_below(seed, 1, 0, 4), setting = weft_rng_below(seed, 1, 1, 6);
     const int32_t nodes = 2 + (int32_t)weft_rng_below(seed, 1, 2, 2);
     const int32_t per_node = 1 + (int32_t)weft_rng_below(seed, 1, 3, 2);
     static const char *const outers[] = {"", ",\"momentum\":0.5", ",\"lr\":0.9"};

@@ -161,12 +161,12 @@ static void draw_plan(uint64_t seed, uint64_t share, bool moves_state, struct or
 static void check_random(uint64_t seed, struct outcome *shared)
 {
     static const char *const dtypes[] = {"f32", "bf16", "f16"};
-    static const char *const optimizers[] = {"adamw", "lamb", "sgd"};
+    static const char *const optimizers[] = {"adamw", "lamb", "sgd", "adam_mini"};
     static const char *const clips[] = {"train.clip_norm=0", "train.clip_norm=0.5",
                                         "train.clip_norm=1e12"};
     static const int32_t groups[] = {6, 8, 12};
     static char dtype[KEY_BYTES], optimizer[KEY_BYTES];
-    const int64_t type = drawn_below(seed, 1, 3), precision = drawn_below(seed, 0, 3);
+    const int64_t type = drawn_below(seed, 1, 4), precision = drawn_below(seed, 0, 3);
     const bool clips_f16 = precision == 2; /* its updates wait for the norm */
     snprintf(dtype, sizeof dtype, "train.precision.compute=%s", dtypes[precision]);
     snprintf(optimizer, sizeof optimizer, "train.optimizer.type=%s", optimizers[type]);

@@ -412,5 +412,6 @@ RANKS_TEST(away)
     check_homes(1, "train.clip_norm=0.5", NULL, outcomes);
     check_homes(2, "train.clip_norm=0.5", "train.precision.compute=\"bf16\"", outcomes);
     check_homes(2, "train.clip_norm=0", "train.grad_accum=3", outcomes);
+    check_homes(2, "train.optimizer.type=adam_mini", "train.precision.compute=\"bf16\"", outcomes);
     return 0;
 }

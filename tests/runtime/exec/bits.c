@@ -164,6 +164,14 @@ RANKS_TEST(bits)
     /* Lengths of whole tensors: exempt ones, frozen, tied, with masters and without clipping. */
     check_config("configs/runs/gpt-odd.json", "train.optimizer.type=lamb", shared);
     check_config("configs/runs/gpt-odd.json", "train.optimizer.type=lion", shared);
+    /* Means of squares over whole tensors: frozen, tied, with masters and without clipping. */
+    check_config("configs/runs/gpt-odd.json", "train.optimizer.type=adam_mini", shared);
+    check_config("configs/runs/gpt-frozen.json",
+                 "train={\"steps\":8,\"micro_batch\":2,\"seq_len\":24,\"grad_accum\":2,"
+                 "\"data\":\"/usr/share/common-licenses/GPL-3\","
+                 "\"clip_norm\":0,\"precision\":{\"compute\":\"f16\"},"
+                 "\"optimizer\":{\"type\":\"adam_mini\"}}",
+                 shared);
     check_config("configs/runs/gpt-frozen.json", "train.optimizer.type=lamb", shared);
     check_config("configs/runs/gpt-tiny.json",
                  "train.optimizer={\"type\":\"lamb\",\"exempt_vectors\":false}", shared);

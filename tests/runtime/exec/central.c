@@ -21,5 +21,6 @@ RANKS_TEST(central)
     check_central("configs/runs/gpt-no-clip.json", "train.precision.compute=bf16", 6, 2);
     check_central("configs/runs/gpt-accumulate.json", "train.reduce=step", 2, 2);
     check_central("configs/runs/gpt-frozen.json", "train.optimizer.type=lamb", 3, 3);
+    check_central("configs/runs/gpt-odd.json", "train.optimizer.type=adam_mini", 4, 2);
     return 0;
 }

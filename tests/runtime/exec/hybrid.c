@@ -26,11 +26,12 @@ RANKS_TEST(hybrid)
         {"configs/runs/gpt-odd.json", "train.optimizer.type=lamb", 4, 2, WEFT_POLICY_NODES},
         {"configs/runs/gpt-accumulate.json", "train.reduce=micro_step", 4, 2, WEFT_POLICY_NODES},
         {"configs/runs/gpt-odd.json", "cluster.channels=2", 4, 2, WEFT_POLICY_NODES},
+        {"configs/runs/gpt-odd.json", "train.optimizer.type=adam_mini", 4, 2, WEFT_POLICY_HSDP},
         {"configs/runs/gpt-odd.json", half, 6, 2, WEFT_POLICY_HSDP},
         {"configs/runs/gpt-accumulate.json", "train.reduce=micro_step", 4, 2, WEFT_POLICY_HSDP},
     };
     /* Sums of 16 bits, and sums of micro-steps, are always among them. */
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < (int)(sizeof runs / sizeof *runs); i++)
         if (i == 1 || i == 4 || test_draws((uint64_t)i, 3, 6))
             check_bits(runs[i].path, runs[i].override, runs[i].ranks, runs[i].per_node,
                        runs[i].policy);

@@ -22,6 +22,7 @@ static const struct {
     {"configs/runs/mlp-tiny.json", NULL},
     {"configs/runs/gpt-accumulate.json", NULL},
     {"configs/runs/gpt-no-clip.json", NULL},
+    {"configs/runs/gpt-odd.json", "train.optimizer.type=adam_mini"},
 };
 enum { RUNS = sizeof runs / sizeof runs[0] };
 

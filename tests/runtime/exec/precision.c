@@ -229,6 +229,20 @@ static void check_refused(const char *path, const char *precision, const char *m
     weft_config_destroy(config);
 }
 
+/* It can be planned there. */
+static void check_refused_on_gpu(void)
+{
+    struct weft_config *config;
+    struct weft_error error = {0};
+    const char *overrides[] = {"train.optimizer.type=adam_mini", "cluster.device.type=cuda",
+                               "cluster.emulate=false"};
+    OK(weft_config_read("configs/runs/gpt-odd.json", overrides, 3, &config, &err));
+    CHECK(weft_precision_check(config, &error) == WEFT_E_DATA &&
+              strstr(error.text, "which GPUs only plan so far") != NULL,
+          "%s", error.text);
+    weft_config_destroy(config);
+}
+
 RANKS_TEST(precision)
 {
     struct outcome *shared = job_shared(sizeof *shared);
@@ -242,6 +256,7 @@ RANKS_TEST(precision)
                   "train.precision.accumulate is f16");
     check_refused("configs/runs/gpt-odd.json", "train.precision.compute=f16", "train.clip_norm=0",
                   "clip_norm");
+    check_refused_on_gpu();
     check_losses("configs/runs/gpt-odd.json", 0.05, shared);
     check_losses("configs/runs/mlp-tiny.json", 0.05, shared);
     check_losses("configs/runs/gpt-frozen.json", 0.05, shared);

@@ -11,12 +11,18 @@
 #include "base/rng.h"
 #include "cpu/layers/subject.h"
 
-enum { ELEMENTS = 40, PIECES = 2 };
+enum { ELEMENTS = 40, PIECES = 2, TENSORS = 3 };
 
 /* Pieces with gaps between them, which begin elsewhere in the parameters than in the state. */
 static const struct weft_nn_piece pieces[PIECES] = {
     {.parameter_at = 3, .state_at = 1, .first = 0, .count = 10, .name = 11, .matrix = true},
-    {.parameter_at = 20, .state_at = 16, .first = 7, .count = 5, .place = 1, .name = 12}};
+    {.parameter_at = 20,
+     .state_at = 16,
+     .first = 7,
+     .count = 5,
+     .tensor = 2,
+     .place = 1,
+     .name = 12}};
 
 static struct weft_device *device;
 static struct weft_stream *stream;
@@ -151,6 +157,55 @@ Test(units, norms_of_tensors_stand_at_their_places)
     synchronise();
     cr_assert_eq(memcmp(norms + WEFT_NN_TENSOR_WORDS, words, sizeof(words)), 0);
     cr_assert_eq(norms[2 * WEFT_NN_TENSOR_WORDS], 0);
+}
+
+/* Pieces of a unit come in parts, as for updates on the host. The norm is that without squares. */
+Test(units, squares_of_tensors_add_up_by_tensor)
+{
+    uint64_t squares[TENSORS * WEFT_NORM_PACKED_WORDS] = {0}, sums[2][WEFT_NORM_WORDS] = {{0}};
+    uint64_t bad = 0;
+    int finite;
+    weft_nn_add_norm(nn, stream, &unit, sums[0], &bad);
+    synchronise();
+    for (unit.n_own = 1; unit.own < pieces + PIECES; unit.own++) {
+        weft_nn_add_squares(nn, stream, &unit, sums[1], &bad, squares);
+        synchronise();
+    }
+    cr_assert_eq(weft_norm_result(sums[0], &finite), weft_norm_result(sums[1], &finite));
+    cr_assert_eq(bad, 0);
+    for (int t = 0; t < TENSORS; t++) {
+        uint64_t bins[WEFT_NORM_WORDS] = {0};
+        for (int p = 0; p < PIECES; p++)
+            if (pieces[p].tensor == t)
+                weft_norm_add(bins, gradient + pieces[p].state_at, pieces[p].count);
+        cr_assert_eq(weft_norm_unpack(squares + t * WEFT_NORM_PACKED_WORDS, &finite),
+                     weft_norm_result(bins, &finite), "tensor %d", t);
+    }
+    unit.own = pieces;
+    unit.n_own = PIECES;
+    gradient[17] = NAN;
+    weft_nn_add_squares(nn, stream, &unit, sums[1], &bad, squares);
+    synchronise();
+    cr_assert_eq(bad, 1);
+}
+
+Test(units, an_update_divides_by_the_tensors_divisor)
+{
+    static const struct weft_nn_rule rule = {.type = WEFT_ADAM_MINI};
+    float divisors[TENSORS], before[ELEMENTS];
+    for (int t = 0; t < TENSORS; t++)
+        divisors[t] = (float)(1 << t);
+    memcpy(before, master, sizeof before);
+    unit.divisors = divisors;
+    unit.moment2 = NULL;
+    weft_nn_update(nn, stream, &unit, &rule, &step);
+    synchronise();
+    for (int p = 0; p < PIECES; p++) {
+        for (int64_t i = pieces[p].state_at; i < pieces[p].state_at + pieces[p].count; i++) {
+            const double moved = 0.5 * (double)gradient[i] / (double)divisors[pieces[p].tensor];
+            cr_assert(fabs((double)(before[i] - master[i]) - moved) < 1e-5, "element %d", (int)i);
+        }
+    }
 }
 
 Test(units, a_loss_is_split_at_the_binary_point)

@@ -66,7 +66,7 @@ static void draw_normal(const struct weft_normal *law, int64_t first, int64_t n,
                                  float *restrict p, const float *restrict g, float *restrict m,    \
                                  float *restrict v)                                                \
     {                                                                                              \
-        struct weft_scalars s = {optimizer->adamw, optimizer->sgd};                                \
+        struct weft_scalars s = {optimizer->adamw, optimizer->sgd, optimizer->divisor};            \
         s.adamw.decay = s.sgd.decay = decay;                                                       \
         for (int64_t i = 0; most == 2 && i < n; i++) {                                             \
             const struct weft_element from = {p[i], m[i], v[i]};                                   \
@@ -85,6 +85,7 @@ static void draw_normal(const struct weft_normal *law, int64_t first, int64_t n,
             p[i] = name##_update(s, 0, g[i], (struct weft_element){p[i], 0, 0}).parameter;         \
     }
 WEFT_ELEMENT_OPTIMIZERS(UPDATE)
+WEFT_TENSOR_OPTIMIZERS(UPDATE)
 #undef UPDATE
 
 static void adam_moments(const struct weft_adamw *adamw, int64_t n, const float *restrict gradients,
@@ -186,7 +187,7 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .narrow = narrow_elements,
     .normal = draw_normal,
 #define UPDATE(type, name, least, most) [WEFT_##type] = update_by_##name,
-    .update = {WEFT_ELEMENT_OPTIMIZERS(UPDATE)},
+    .update = {WEFT_ELEMENT_OPTIMIZERS(UPDATE) WEFT_TENSOR_OPTIMIZERS(UPDATE)},
 #undef UPDATE
     .adam_moments = adam_moments,
     .adam_steps = adam_steps,

@@ -181,6 +181,48 @@ Test(optimizer, lion_is_the_formula_with_the_same_bits_at_every_level)
     }
 }
 
+/* Two steps of a tensor against the formula, and cuts and levels of the kernel. */
+Test(optimizer, adam_mini_is_the_formula_with_the_same_bits_at_every_level)
+{
+    struct weft_optimizer optimizer = {.type = WEFT_ADAM_MINI, .decay = 0.1f, .adamw = settings(7)};
+    const struct weft_kernels *level;
+    uint64_t bins[WEFT_NORM_WORDS] = {0};
+    int finite;
+    double squares = 0;
+    fill();
+    for (int i = 0; i < OPTIMIZER_N; i++)
+        squares += pow(0.37 * (double)start.gradients[i], 2);
+    const double v = 0.95 * 0.5 + 0.05 * squares / OPTIMIZER_N;
+    weft_norm_add(bins, start.gradients, OPTIMIZER_N);
+    const float next =
+        weft_mean2_next(0.95, 0.5f, 0.37, weft_norm_result(bins, &finite), OPTIMIZER_N);
+    cr_assert(fabs((double)next - v) < 1e-7 * v, "%g, not %g", (double)next, v);
+    optimizer.divisor = weft_mean2_divisor(&optimizer.adamw, next);
+    const double divisor = sqrt(v / (1 - pow(0.999, 7))) + 1e-8;
+    cr_assert(fabs((double)optimizer.divisor - divisor) < 1e-6 * divisor);
+    whole = start;
+    weft_optimizer_update(&optimizer, true,
+                          &(struct weft_update){.parameters = whole.parameters,
+                                                .gradients = whole.gradients,
+                                                .moment1 = whole.moment1,
+                                                .n = OPTIMIZER_N});
+    for (int i = 0; i < OPTIMIZER_N; i++) {
+        const double g = 0.37 * (double)start.gradients[i], p = (double)start.parameters[i];
+        const double m = 0.9 * (double)start.moment1[i] + 0.1 * g;
+        const double step = m / (1 - pow(0.9, 7)) / divisor + 0.1 * p;
+        cr_assert(fabs((double)whole.moment1[i] - m) < 1e-6);
+        cr_assert(fabs((double)whole.parameters[i] - (p - 1e-3 * step)) < 4e-7, "element %d", i);
+    }
+    for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
+        cut = start;
+        for (int64_t at = 0; at < OPTIMIZER_N; at += 1003)
+            level->update[WEFT_ADAM_MINI](
+                &optimizer, 0.1f, at + 1003 > OPTIMIZER_N ? OPTIMIZER_N - at : 1003,
+                cut.parameters + at, cut.gradients + at, cut.moment1 + at, NULL);
+        cr_assert_eq(memcmp(&cut, &whole, sizeof cut), 0, "%s", level->level);
+    }
+}
+
 static struct weft_train training(enum weft_optimizer_type type, bool exempt)
 {
     return (struct weft_train){.optimizer = {.type = type,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/nn/cpu/layers/walk.h"
+#include "runtime/nn/cpu/layers/table.h"
 
 enum { TABLE, FIRST };
 
@@ -38,29 +38,25 @@ enum weft_status weft_nn_cpu_add_rows_forward(const struct weft_nn_walked *at,
     return WEFT_OK;
 }
 
-/* Adds rows of dy to the gradient of a tensor, in order, widened in pieces on the stack. */
+/* Adds rows of dy to the gradient of a tensor. */
 static void add_rows_to(const struct weft_nn_walked *at, int32_t index)
 {
-    enum { PIECE = 1024 };
-    const enum weft_dtype from = at->call->batch.compute, to = at->call->gradient_dtype;
+    const enum weft_dtype to = at->call->gradient_dtype;
     const int32_t tensor = weft_nn_step_tensor(at, index);
     const struct weft_layer_tensor *of = &at->walk->tensors[tensor];
-    const int64_t width = at->in[0].columns, rows = of->columns > 0 ? of->rows : 1;
+    const int64_t width = at->in[0].columns, table_rows = of->columns > 0 ? of->rows : 1;
+    const bool adds = at->call->accumulate[tensor];
+    /* Each row of the table, or the learned vector, is taken once a sample. A table without
+     * positions has one row for all. */
+    const bool of_positions = index == TABLE && at->step->sizes.positions > 0;
+    const int64_t step = of_positions || index == FIRST ? at->call->batch.seq_len : 1;
     void *gradient = at->call->gradients[tensor];
-    float wide[PIECE];
     if (gradient == NULL) return;
-    if (!at->call->accumulate[tensor])
-        memset(gradient, 0, (size_t)(rows * width * weft_dtype_bytes(to)));
-    for (int64_t i = 0; i < at->in[0].rows; i++) {
-        if (index == FIRST && !is_first(at, i)) continue;
-        const int64_t row = index == TABLE ? table_row_of(at, i) : 0;
-        for (int64_t at_column = 0; at_column < width; at_column += PIECE) {
-            const int64_t n = width - at_column < PIECE ? width - at_column : PIECE;
-            at->cpu->kernels->widen(from, n,
-                                    weft_nn_at(from, at->d_out.data, i * width + at_column), wide);
-            at->cpu->kernels->layers[to]->add_to(n, 1, wide, true,
-                                                 weft_nn_to(to, gradient, row * width + at_column));
-        }
+    if (!adds) memset(gradient, 0, (size_t)(table_rows * width * weft_dtype_bytes(to)));
+    for (int64_t p = 0; p < (of_positions ? step : 1) && p < at->in[0].rows; p++) {
+        const struct weft_nn_taken taken = {NULL, p, step};
+        weft_nn_cpu_table_row(at, &taken, at->in[0].rows, width, 1, adds,
+                              weft_nn_to(to, gradient, p * width));
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/nn/cpu/layers/walk.h"
+#include "runtime/nn/cpu/layers/table.h"
 
 enum { TOKENS, POSITIONS };
 
@@ -64,45 +64,62 @@ enum weft_status weft_nn_cpu_embed_forward(const struct weft_nn_walked *at, stru
     return WEFT_OK;
 }
 
-/* gradient += scale row, widened in pieces on the stack. */
-static void add_row(const struct weft_nn_walked *at, float scale, const void *row, void *gradient)
+/* Adds rows of dy to the table of positions. Positions from seq_len on get nothing. */
+static void add_positions(const struct weft_nn_walked *at, bool adds, void *gradient)
 {
-    enum { PIECE = 1024 };
-    const enum weft_dtype from = at->call->batch.compute, to = at->call->gradient_dtype;
-    const int64_t width = at->out[0].columns;
-    float wide[PIECE];
-    for (int64_t first = 0; first < width; first += PIECE) {
-        const int64_t n = width - first < PIECE ? width - first : PIECE;
-        const void *piece = weft_nn_at(from, row, first);
-        if (from != WEFT_F32) at->cpu->kernels->widen(from, n, piece, wide);
-        at->cpu->kernels->layers[to]->add_to(n, scale, from == WEFT_F32 ? piece : wide, true,
-                                             weft_nn_to(to, gradient, first));
+    const int64_t width = at->out[0].columns, rows = at->in[0].rows;
+    const int64_t step = at->call->batch.seq_len;
+    for (int64_t p = 0; p < step && p < rows; p++) {
+        const struct weft_nn_taken taken = {NULL, p, step};
+        weft_nn_cpu_table_row(at, &taken, rows, width, 1, adds,
+                              weft_nn_to(at->call->gradient_dtype, gradient, p * width));
     }
 }
 
-/* Adds row i of dy to its row of each table, in the order of i. Tokens repeat, and the order of
- * their sum must be fixed. */
+/* Adds rows of dy to the table of tokens, one after the other. In 16 bits all rows of a token come
+ * at its first one, so that their sum is rounded once. */
+static void add_tokens(const struct weft_nn_walked *at, bool adds, void *gradient)
+{
+    enum { MARKED = 1 << 16, BITS = 64 };
+    const enum weft_dtype to = at->call->gradient_dtype;
+    const int32_t *tokens = at->in[0].data;
+    const int64_t width = at->out[0].columns, rows = at->in[0].rows;
+    const float scale = scale_of(at);
+    for (int64_t i = 0; to == WEFT_F32 && i < rows; i++) {
+        const struct weft_nn_taken one = {NULL, i, rows};
+        weft_nn_cpu_table_row(at, &one, rows, width, scale, true,
+                              weft_nn_to(to, gradient, tokens[i] * width));
+    }
+    for (int64_t from = 0; to != WEFT_F32 && from < at->step->sizes.vocab; from += MARKED) {
+        uint64_t done[MARKED / BITS] = {0};
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t mark = tokens[i] - from;
+            if (mark < 0 || mark >= MARKED || (done[mark / BITS] >> mark % BITS & 1) != 0) continue;
+            const struct weft_nn_taken taken = {tokens, i, 0};
+            done[mark / BITS] |= UINT64_C(1) << mark % BITS;
+            weft_nn_cpu_table_row(at, &taken, rows, width, scale, adds,
+                                  weft_nn_to(to, gradient, tokens[i] * width));
+        }
+    }
+}
+
+/* Tokens repeat, and the order of their sum is that of rows. */
 enum weft_status weft_nn_cpu_embed_backward(const struct weft_nn_walked *at, struct weft_error *err)
 {
     WEFT_TRY(check_tokens(at, err));
     const struct weft_nn_call *call = at->call;
-    const enum weft_dtype from = call->batch.compute, to = call->gradient_dtype;
     const int64_t width = at->out[0].columns;
-    const int32_t *tokens = at->in[0].data;
     for (int32_t index = TOKENS; index < at->step->n_tensors; index++) {
         const int32_t tensor = weft_nn_step_tensor(at, index);
         void *gradient = call->gradients[tensor];
-        const float scale = scale_of(at);
+        const bool adds = call->accumulate[tensor];
+        const int64_t bytes = width * weft_dtype_bytes(call->gradient_dtype);
         if (!gradient) continue;
-        if (!call->accumulate[tensor]) {
-            const int64_t rows = at->walk->tensors[tensor].rows;
-            memset(gradient, 0, (size_t)(rows * width * weft_dtype_bytes(to)));
-        }
-        for (int64_t i = 0; i < at->in[0].rows; i++) {
-            const int64_t row = index == TOKENS ? tokens[i] : i % call->batch.seq_len;
-            add_row(at, index == TOKENS ? scale : 1, weft_nn_at(from, at->d_out.data, i * width),
-                    weft_nn_to(to, gradient, row * width));
-        }
+        if (!adds) memset(gradient, 0, (size_t)(at->walk->tensors[tensor].rows * bytes));
+        if (index == TOKENS)
+            add_tokens(at, adds, gradient);
+        else
+            add_positions(at, adds, gradient);
     }
     return WEFT_OK;
 }

@@ -275,6 +275,8 @@ static void decode_number(const struct place *place, const struct weft_field *fi
     double number;
     if (!weft_json_number(value, &number)) {
         wrong_kind(place, field, value);
+    } else if (number == 0 && field->fallback != NULL && strcmp(field->fallback, "null") == 0) {
+        add_finding(place, "is 0, as if it were left out: give a number above 0, or leave it out");
     } else if (in_range(place, field, number)) {
         *target = number;
     }

@@ -15,6 +15,13 @@ static int64_t parts_of(const struct weft_walk_step *step)
     return step->sizes.parts > 0 ? step->sizes.parts : 1;
 }
 
+/* Whether the recipe gives a number. A key of 0 was left out, as in Weft's own kinds. */
+static bool gives_epsilon(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    const char *text = step->from->epsilon;
+    return text != NULL && weft_kind_key(walk->layer->kind, text) == NULL;
+}
+
 static enum weft_status shape_norm(struct weft_walk *walk, struct weft_walk_step *step,
                                    struct weft_error *err)
 {
@@ -26,7 +33,13 @@ static enum weft_status shape_norm(struct weft_walk *walk, struct weft_walk_step
     if (!(step->numbers.epsilon >= 0))
         return weft_step_refuse(walk, step, err, "\"epsilon\" is %g; it must be at least 0",
                                 step->numbers.epsilon);
-    if (has_mean(step) && step->numbers.epsilon == 0) step->numbers.epsilon = WEFT_USUAL_EPSILON;
+    if (has_mean(step) && step->numbers.epsilon == 0) {
+        if (gives_epsilon(walk, step))
+            return weft_step_refuse(walk, step, err,
+                                    "\"epsilon\" is 0; in kind layer it must be above 0, or left "
+                                    "out for 1e-05");
+        step->numbers.epsilon = WEFT_USUAL_EPSILON;
+    }
     if (step->numbers.shift != 0 && step->numbers.shift != 1)
         return weft_step_refuse(walk, step, err, "\"shift\" is %g; it must be 0 or 1",
                                 step->numbers.shift);

@@ -141,6 +141,14 @@ def keys_of_tiers_that_do_not_go_together(weft):
 
 
 @case
+def an_epsilon_of_0(weft):
+    for value in (0, 0.0):
+        weft.expect(65, "check", weft.write("run.json", tiny(model__layers__2__eps=value)),
+                    says=["$.model.layers[2].eps", "above 0, or leave it out"])
+    weft.expect(0, "check", weft.write("run.json", tiny(model__layers__2__eps=1e-12)))
+
+
+@case
 def sizes_that_overflow(weft):
     huge = tiny(model__layers__0__vocab=2**40, model__layers__3__vocab=2**40,
                 model__layers__0__hidden=2**40)

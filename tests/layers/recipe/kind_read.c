@@ -101,6 +101,9 @@ Test(kind_read, gives_each_fault_one_error)
         {"\"in\":\"inner\"", "\"in\":\"norm2\"", "no step reads \"inner\""},
         {"\"out\":\"gate_up\"", "\"out\":[\"gate_up\",\"b\"]", "no second value \"b\""},
         {"\"epsilon\":\"eps\"", "\"epsilon\":\"eps\",\"parts\":3", "3 parts do not divide 16"},
+        {"\"kind\":\"rms\",\"in\":\"x\",\"out\":\"norm1\",\"epsilon\":\"eps\"",
+         "\"kind\":\"layer\",\"in\":\"x\",\"out\":\"norm1\",\"epsilon\":0",
+         "\"epsilon\" is 0; in kind layer it must be above 0"},
         {"\"heads\":\"heads\"", "\"heads\":\"heads+1\"", "5 heads of 4 need another number"},
         {"\"heads\":4", "\"heads\":3",
          "layers[1]: \"heads % kv_heads == 0\" must hold: heads is 3, "

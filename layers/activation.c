@@ -54,6 +54,5 @@ const struct weft_kind weft_kind_gelu = {
     .needs = weft_recipe_needs,
     .parts = weft_recipe_parts,
     .name_kept = weft_recipe_name_kept,
-    .gpu_lacks = weft_recipe_gpu_lacks,
     .add_sizes = gelu_add_sizes,
 };

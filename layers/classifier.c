@@ -71,6 +71,5 @@ const struct weft_kind weft_kind_classifier = {
     .needs = weft_recipe_needs,
     .parts = weft_recipe_parts,
     .name_kept = weft_recipe_name_kept,
-    .gpu_lacks = weft_recipe_gpu_lacks,
     .add_sizes = add_sizes,
 };

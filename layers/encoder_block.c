@@ -72,7 +72,6 @@ const struct weft_kind weft_kind_encoder_block = {
     .needs = weft_recipe_needs,
     .parts = weft_recipe_parts,
     .name_kept = weft_recipe_name_kept,
-    .gpu_lacks = weft_recipe_gpu_lacks,
     .keeps = {"both norms (mean, rstd, output), q, k, v, attention (log of row sums, output), "
               "residual, fc, GELU",
               [WEFT_RECOMPUTE_SELECTIVE] = "q, k, v, residual, fc",

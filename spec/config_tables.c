@@ -377,9 +377,9 @@ static const struct weft_field train_fields[] = {
      "to train. Other files are refused, unless given as `{\"path\": PATH, \"format\": "
      "\"bytes\"}`"},
     {"padding", WEFT_FIELD_OBJECT, AT(weft_train, padding), "null", 0, 0, NULL, &padding_table,
-     "targets without a loss; left out: all targets count. On CPUs"},
+     "targets without a loss; left out: all targets count"},
     {"masked", WEFT_FIELD_OBJECT, AT(weft_train, masked), "null", 0, 0, NULL, &masked_table,
-     "predicts masked tokens, as BERT; left out: the next token. On CPUs"},
+     "predicts masked tokens, as BERT; left out: the next token"},
     {"validation", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &validation_table,
      "evaluation on held-out data"},
     {"compare_every", WEFT_FIELD_INTEGER, AT(weft_train, compare_every), "100", 0, 1e12, NULL, NULL,

@@ -104,10 +104,7 @@ struct weft_kind {
     const struct weft_recipe *recipe; /* its steps (layers/recipe/recipe.h); or NULL */
     bool trains;                      /* runtime/nn has its functions */
     bool cpu_only;                    /* a GPU has no functions of it yet */
-    /* The key or attribute that a GPU has no functions of, for sequences of seq_len; NULL: it has
-     * all. NULL itself: a GPU has all. */
-    const char *(*gpu_lacks)(const struct weft_layer *layer, int64_t seq_len);
-    bool closes_residual; /* two branches of it add to the residual stream */
+    bool closes_residual;             /* two branches of it add to the residual stream */
     enum weft_kind_input input;
     enum weft_kind_loss loss;
     const struct weft_kind

@@ -225,16 +225,6 @@ enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_l
                 err, &model->layers[i],
                 "CPUs alone train it so far: a GPU has no kernels of it. Set cluster.device.type "
                 "to \"cpu\"; `weft plan`, `weft estimate` and `weft simulate` work for GPUs");
-        const struct weft_kind *kind = model->layers[i].kind;
-        const char *key = device == WEFT_DEVICE_CUDA && kind->gpu_lacks != NULL
-                              ? kind->gpu_lacks(&model->layers[i], seq_len)
-                              : NULL;
-        if (key != NULL)
-            return weft_layer_refuse(
-                err, &model->layers[i],
-                "CPUs alone train it so far: a GPU has no kernels of its %s \"%s\". Set "
-                "cluster.device.type to \"cpu\"",
-                weft_kind_key(kind, key) != NULL ? "key" : "attribute", key);
         if (!model->layers[i].kind->trains)
             return weft_layer_refuse(
                 err, &model->layers[i],

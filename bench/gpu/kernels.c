@@ -120,8 +120,8 @@ static int run_sum_ranks(void *context, cudaStream_t on)
 static int run_layer_norm(void *context, cudaStream_t on)
 {
     const struct work *w = context;
-    return weft_cuda_layer_norm(WEFT_BF16, w->rows, w->width, w->x[0], w->x[1], w->x[1], w->x[2],
-                                w->x[3], w->x[4], on);
+    return weft_cuda_layer_norm(WEFT_BF16, w->rows, w->width, 1e-5f, w->x[0], w->x[1], w->x[1],
+                                w->x[2], w->x[3], w->x[4], on);
 }
 
 static int run_layer_norm_backward(void *context, cudaStream_t on)

@@ -20,6 +20,35 @@ MAPS = [
     {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": True},
 ]
 
+# Encoders: token types, attention without a mask, norms after sums, other epsilons, both GELUs.
+BERT = [
+    {"name": "wte", "type": "embedding", "vocab": 61, "positions": 9, "hidden": 24},
+    {"name": "types", "type": "token_types", "hidden": 24, "types": 2},
+    {"name": "ln_e", "type": "layer_norm", "hidden": 24, "eps": 1e-12},
+    {"name": "h.0", "type": "encoder_block", "hidden": 24, "heads": 3, "ffn": 40, "post_norm": True, "eps": 1e-12},
+    {"name": "h.1", "type": "encoder_block", "hidden": 24, "heads": 2, "ffn": 40},
+    {"name": "gelu", "type": "gelu", "hidden": 24, "erf": True},
+    {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": True},
+]
+MASKED = {"token": 60, "share": 0.4}
+VIT = [
+    {"name": "wte", "type": "embedding", "vocab": 61, "positions": 0, "hidden": 24},
+    {"name": "positions", "type": "positions", "hidden": 24, "positions": 11, "class_token": True},
+    {"name": "h.0", "type": "encoder_block", "hidden": 24, "heads": 3, "ffn": 40},
+    {"name": "head", "type": "classifier", "hidden": 24, "classes": 61, "bias": True, "first": True, "pooler": True},
+]
+# Gemma: a scaled embedding, norms by 1 + weight before and after, GELU gates, windows, scalars and caps.
+GEMMA = [
+    {"name": "wte", "type": "embedding", "vocab": 61, "positions": 0, "hidden": 24, "scale": 4.9},
+    {"name": "h.0", "type": "gemma_block", "hidden": 24, "heads": 4, "kv_heads": 2, "head_dim": 8, "ffn": 40,
+     "window": 3},
+    {"name": "h.1", "type": "gemma2_block", "hidden": 24, "heads": 3, "kv_heads": 1, "head_dim": 8, "ffn": 40,
+     "query_scalar": 12, "attention_cap": 2},
+    {"name": "h.2", "type": "gemma3_block", "hidden": 24, "heads": 3, "head_dim": 8, "ffn": 40, "query_scalar": 6},
+    {"name": "norm", "type": "gemma_norm", "hidden": 24},
+    {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": False, "logit_cap": 3},
+]
+
 
 def tokens_of(count, below):
     numbers = random.Random(3)

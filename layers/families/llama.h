@@ -118,8 +118,8 @@ extern const struct weft_field weft_llama_keys[WEFT_LLAMA_KEYS];
 /* Functions of the kinds, and with saved activations by level. */
 #define WEFT_LLAMA_FUNCTIONS(table)                                                                \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
-    .parts = weft_recipe_parts, .gpu_lacks = weft_recipe_gpu_lacks, .closes_residual = true,       \
-    .trains = true, .complete = weft_recipe_complete, .check = weft_llama_check,                   \
+    .parts = weft_recipe_parts, .closes_residual = true, .trains = true,                           \
+    .complete = weft_recipe_complete, .check = weft_llama_check,                                   \
     .add_sizes = weft_llama_add_sizes, .name_kept = weft_recipe_name_kept
 #define WEFT_LLAMA(table)                                                                          \
     WEFT_LLAMA_FUNCTIONS(table),                                                                   \

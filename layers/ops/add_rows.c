@@ -3,6 +3,7 @@
  * `vocab` the table has so many rows, and each row takes the first. With `first` a learned vector
  * takes the place of each sample's first input row. Backward needs the gradient alone. */
 #include "layers/recipe/op.h"
+#include "layers/shared/place.h"
 
 static enum weft_status shape_add_rows(struct weft_walk *walk, struct weft_walk_step *step,
                                        struct weft_error *err)
@@ -38,6 +39,17 @@ static double add_rows_flops(const struct weft_walk *walk, const struct weft_wal
     return (double)step->rows * (double)weft_span_width(&step->in[0]);
 }
 
+/* A GPU adds all rows in stripes. */
+static void add_rows_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
+                             struct weft_step_scratch *out)
+{
+    const int64_t columns = weft_span_width(&step->in[0]);
+    int64_t sums = weft_times(&walk->fits, columns, (int64_t)sizeof(float));
+    if (step->sizes.positions > 0) return;
+    if (!weft_checked_round_up(sums, WEFT_LAYOUT_ALIGN_BYTES, &sums)) walk->fits.overflowed = true;
+    out->gpu_backward = weft_plus(&walk->fits, sums, weft_step_stripes(walk, step->rows, columns));
+}
+
 const struct weft_op weft_op_add_rows = {
     .name = "add_rows",
     .n_in = 1,
@@ -49,4 +61,5 @@ const struct weft_op weft_op_add_rows = {
     .reads = add_rows_reads,
     .flops = add_rows_flops,
     .backward_flops = add_rows_flops,
+    .scratch = add_rows_scratch,
 };

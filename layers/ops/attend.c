@@ -11,6 +11,13 @@
 #include "layers/shared/place.h"
 #include "layers/shared/stripe.h"
 
+bool weft_attend_uses_tensor_cores(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    const int64_t window = step->sizes.window;
+    return (window == 0 || window >= walk->batch.seq_len) && step->numbers.cap == 0 &&
+           weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
+}
+
 static enum weft_status check_widths(const struct weft_walk *walk,
                                      const struct weft_walk_step *step, struct weft_error *err)
 {
@@ -58,7 +65,7 @@ static enum weft_status shape_attend(struct weft_walk *walk, struct weft_walk_st
     if (step->from->save == WEFT_WORD_LOG_SUMS)
         WEFT_TRY(weft_step_add_statistic(walk, step, "log_sums", step->rows, step->sizes.heads,
                                          WEFT_VALUE_F32, err));
-    else if (weft_heads_save_statistics(&walk->batch, step->sizes.head_dim))
+    else if (walk->batch.on_gpu && !walk->batch.plain && weft_attend_uses_tensor_cores(walk, step))
         WEFT_TRY(
             weft_step_add_statistic(walk, step, "probabilities", rows, 1, WEFT_VALUE_F32, err));
     else
@@ -95,8 +102,8 @@ static void add_stripes(struct weft_walk *walk, const struct weft_walk_step *ste
 }
 
 /* Tensor cores need a number a row and head. Otherwise a GPU has whole score matrices, their
- * gradients, and sums in f32 over the queries that share keys: of one sample after another, unless
- * probabilities are saved. */
+ * gradients, with a cap the scores before it, and sums in f32 over the queries that share keys: of
+ * one sample after another, unless probabilities are saved. */
 static void add_gpu_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
                             int64_t row_bytes, struct weft_step_scratch *out)
 {
@@ -105,7 +112,7 @@ static void add_gpu_scratch(struct weft_walk *walk, const struct weft_walk_step 
     const int64_t rows = again ? walk->batch.seq_len : step->rows;
     const bool sums = walk->batch.compute != WEFT_F32 && step->sizes.kv_heads < step->sizes.heads;
     int64_t scores = weft_times(fits, weft_times(fits, step->sizes.heads, rows), row_bytes);
-    if (!walk->batch.plain && weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim)) {
+    if (!walk->batch.plain && weft_attend_uses_tensor_cores(walk, step)) {
         out->gpu_backward = weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
                                        (int64_t)sizeof(float));
         return;
@@ -113,7 +120,8 @@ static void add_gpu_scratch(struct weft_walk *walk, const struct weft_walk_step 
     if ((again || sums) && !weft_checked_round_up(scores, WEFT_LAYOUT_ALIGN_BYTES, &scores))
         fits->overflowed = true;
     out->gpu_forward = again ? scores : 0;
-    out->gpu_backward = again ? weft_times(fits, 2, scores) : scores;
+    const int64_t matrices = step->numbers.cap > 0 ? 3 : 2;
+    out->gpu_backward = again ? weft_times(fits, matrices, scores) : scores;
     if (sums)
         out->gpu_backward =
             weft_plus(fits, out->gpu_backward,

@@ -65,7 +65,7 @@
 enum weft_word { WEFT_WORD_NONE, WEFT_WORDS(WEFT_WORD_ENUMERATOR) WEFT_WORD_COUNT };
 #undef WEFT_WORD_ENUMERATOR
 
-/* The epsilon of a layer norm that gives none. A GPU has no other. */
+/* The epsilon of a layer norm that gives none. */
 #define WEFT_USUAL_EPSILON 1e-5
 
 enum {
@@ -153,10 +153,9 @@ enum weft_status weft_recipe_parts(const struct weft_layer *layer, int32_t index
 void weft_recipe_add_sizes(const struct weft_layer *layer, struct weft_text *out);
 void weft_recipe_name_kept(const struct weft_layer *layer, const struct weft_batch *batch,
                            enum weft_recompute level, struct weft_text *out);
-const char *weft_recipe_gpu_lacks(const struct weft_layer *layer, int64_t seq_len);
 #define WEFT_RECIPE(table)                                                                         \
     .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
     .parts = weft_recipe_parts, .add_sizes = weft_recipe_add_sizes,                                \
-    .name_kept = weft_recipe_name_kept, .gpu_lacks = weft_recipe_gpu_lacks
+    .name_kept = weft_recipe_name_kept
 
 #endif

@@ -153,10 +153,6 @@ WEFT_MUST_USE enum weft_status weft_walk_derive_initial(const struct weft_layer 
                                                         double residual_std, struct weft_walk *out,
                                                         struct weft_error *err);
 
-/* The first attribute of a step that the GPU's functions lack, or the key that gives the attribute.
- * NULL: a GPU computes the walk. */
-const char *weft_walk_gpu_lacks(const struct weft_walk *walk);
-
 /* The place of a value: of a step's output by its name, of a statistic by its suffix too. NULL if
  * the walk has no such value. */
 const struct weft_value *weft_walk_find(const struct weft_walk *walk, const char *name,

@@ -92,11 +92,6 @@ bool weft_heads_use_tensor_cores(const struct weft_batch *batch, int64_t head_di
            head_dim <= MOST_HEAD && head_dim % HEAD_UNIT == 0;
 }
 
-bool weft_heads_save_statistics(const struct weft_batch *batch, int64_t head_dim)
-{
-    return batch->on_gpu && !batch->plain && weft_heads_use_tensor_cores(batch, head_dim);
-}
-
 static int64_t head_dim_of(const struct weft_layer *layer)
 {
     const int64_t heads = weft_block_key(layer, WEFT_BLOCK_HEADS);
@@ -110,7 +105,7 @@ bool weft_block_uses_tensor_cores(const struct weft_layer *layer, const struct w
 
 bool weft_block_saves_statistics(const struct weft_layer *layer, const struct weft_batch *batch)
 {
-    return weft_heads_save_statistics(batch, head_dim_of(layer));
+    return batch->on_gpu && !batch->plain && weft_block_uses_tensor_cores(layer, batch);
 }
 
 int64_t weft_block_kv_width(const struct weft_layer *layer)

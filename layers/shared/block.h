@@ -80,9 +80,8 @@ void weft_block_add_attention(const struct weft_layer *layer, double residual_st
 bool weft_heads_use_tensor_cores(const struct weft_batch *batch, int64_t head_dim);
 /* The same of a transformer_block. */
 bool weft_block_uses_tensor_cores(const struct weft_layer *layer, const struct weft_batch *batch);
-/* True if attention saves its rows' statistics, for which the plan reserves memory. Otherwise it
- * saves probabilities. */
-bool weft_heads_save_statistics(const struct weft_batch *batch, int64_t head_dim);
+/* True if its attention saves its rows' statistics, for which the plan reserves memory. Otherwise
+ * it saves probabilities. */
 bool weft_block_saves_statistics(const struct weft_layer *layer, const struct weft_batch *batch);
 
 /* Width of keys, and of values. */

@@ -100,7 +100,7 @@ struct weft_nn_call {
     bool adds_loss;         /* adds to *loss */
     const void *prepared;   /* of weft_nn_prepare; or NULL: each call does its work */
     const void *input;      /* int32 tokens for an embedding, otherwise [T, width] */
-    const int32_t *targets; /* of classes; also WEFT_NO_TARGET, or on a CPU WEFT_LEFT_OUT */
+    const int32_t *targets; /* of classes; also WEFT_NO_TARGET or WEFT_LEFT_OUT */
     void *output;
     void *saved;     /* of the bytes that the level keeps */
     void *temporary; /* with the bytes that the level drops */

@@ -91,17 +91,6 @@ static enum weft_status refuse_config(const struct weft_config *config, struct w
     return WEFT_OK;
 }
 
-/* GPUs have no kernel of rows that are left out. */
-static enum weft_status refuse_labels(const struct weft_config *config, struct weft_error *err)
-{
-    if (!weft_data_leaves_out(config) || config->cluster.device.type == WEFT_DEVICE_CPU)
-        return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s: $.train.%s: CPUs alone leave out labels so far: set cluster.device.type "
-                     "to \"cpu\", or leave the key out",
-                     config->source, config->train.masked.given ? "masked" : "padding");
-}
-
 static enum weft_status check_data(const struct weft_config *config, struct weft_data **training,
                                    struct weft_data **held_out, struct weft_error *err)
 {
@@ -156,7 +145,6 @@ enum weft_status weft_train_check(const struct weft_config *config, struct weft_
 {
     struct weft_data *training = NULL, *held_out = NULL;
     WEFT_TRY(refuse_config(config, err));
-    WEFT_TRY(refuse_labels(config, err));
     weft_train_warn_of_lr(&config->train);
     warn_of_batches(config);
     warn_of_rest(config);

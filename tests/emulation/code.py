@@ -17,7 +17,7 @@ from pathlib import Path
 
 # Other kernels have the CPU's bits: no approximations, and fma only in kernels that write it.
 INEXACT = re.compile(r"attend|cross_entropy")
-FUSED = re.compile(r"gelu|gate|softmax|product|attend|cross_entropy")
+FUSED = re.compile(r"gelu|tanh|soft_cap|gate|softmax|product|attend|cross_entropy")
 # Kernels that move whole arrays need wide accesses.
 WIDE = re.compile(r"each<|column_stripe<.*4>|squares<|layer_norm|rms_norm|rope_pairs<.*, [24]>|softmax|"
                   r"embed(?!_tokens<.*, 1>)|cross_entropy|product_tile|attend_|planted_wide")

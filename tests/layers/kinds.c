@@ -242,33 +242,6 @@ Test(kinds, encoder_block_sees_the_whole_sequence)
     cr_assert_eq(post.forward_flops, work.forward_flops);
 }
 
-/* A GPU has no kernels of these; the key that asks for one is named. */
-Test(kinds, of_encoders_name_the_keys_that_a_gpu_lacks)
-{
-    struct weft_layer layer = block;
-    cr_assert_null(layer.kind->gpu_lacks(&layer, 64));
-    layer.keys[WEFT_BLOCK_EPS].number = 1e-12;
-    cr_assert_str_eq(layer.kind->gpu_lacks(&layer, 64), "eps");
-    layer.keys[WEFT_BLOCK_EPS].number = 0;
-    layer.kind = &weft_kind_encoder_block;
-    cr_assert_str_eq(layer.kind->gpu_lacks(&layer, 64), "causal");
-    struct weft_layer head = {.name = "head", .kind = &weft_kind_classifier, .hidden = 8};
-    head.outputs = 2;
-    cr_assert_null(head.kind->gpu_lacks(&head, 64));
-    head.keys[1].flag = true;
-    cr_assert_str_eq(head.kind->gpu_lacks(&head, 64), "pooler");
-    head.keys[0].flag = true;
-    cr_assert_str_eq(head.kind->gpu_lacks(&head, 64), "first");
-    struct weft_layer gelu = {.name = "gelu", .kind = &weft_kind_gelu, .hidden = 8, .outputs = 8};
-    cr_assert_null(gelu.kind->gpu_lacks(&gelu, 64));
-    gelu.keys[0].flag = true;
-    cr_assert_str_eq(gelu.kind->gpu_lacks(&gelu, 64), "erf");
-    struct weft_layer types = {.name = "t", .kind = &weft_kind_token_types, .hidden = 8};
-    types.outputs = 8;
-    types.keys[0].integer = 2;
-    cr_assert_str_eq(types.kind->gpu_lacks(&types, 64), "types");
-}
-
 Test(kinds, moe_block_computes_with_the_active_experts_and_reads_all)
 {
     struct weft_layer layer = block;

@@ -77,6 +77,13 @@ def so_with_other_optimizers_and_cadences(weft):
 
 
 @drawn_case
+def encoders_and_gemma_have_the_cpus_bits(weft):
+    same_as_the_cpu(weft, layers=models.BERT, planner="all-fsdp", ranks=2, masked=models.MASKED)
+    same_as_the_cpu(weft, layers=models.GEMMA, planner="all-fsdp", recompute="selective")
+    same_as_the_cpu(weft, doubles=WATCHED, layers=models.VIT, planner="all-dp", steps=2)
+
+
+@drawn_case
 def levels_of_recomputation_have_the_cpus_bits(weft):
     for level in ("selective", "whole", "auto"):
         same_as_the_cpu(weft, planner="all-fsdp", recompute=level)

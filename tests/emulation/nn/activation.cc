@@ -81,6 +81,64 @@ static void relu_is_the_cpus(void)
                             void *dx) { cpu()->layers[dtype]->relu_backward(n, y, dy, dx); });
 }
 
+static void gelu_erf_and_tanh_are_the_cpus(void)
+{
+    forward_is_the_cpus("gelu_erf", weft_cuda_gelu_erf,
+                        [](enum weft_dtype dtype, int64_t n, const void *x, void *y) {
+                            cpu()->layers[dtype]->gelu_erf(n, x, y);
+                        });
+    backward_is_the_cpus("gelu_erf backward", weft_cuda_gelu_erf_backward,
+                         [](enum weft_dtype dtype, int64_t n, const void *x, const void *dy,
+                            void *dx) { cpu()->layers[dtype]->gelu_erf_backward(n, x, dy, dx); });
+    forward_is_the_cpus("tanh", weft_cuda_tanh,
+                        [](enum weft_dtype dtype, int64_t n, const void *x, void *y) {
+                            cpu()->layers[dtype]->tanh(n, x, y);
+                        });
+    backward_is_the_cpus("tanh backward", weft_cuda_tanh_backward,
+                         [](enum weft_dtype dtype, int64_t n, const void *y, const void *dy,
+                            void *dx) { cpu()->layers[dtype]->tanh_backward(n, y, dy, dx); });
+}
+
+static void tanh_of_large_numbers_is_1(void)
+{
+    elements x("x", EMU_READ, WEFT_F32, 2), y("y", EMU_WRITE, WEFT_F32, 2),
+        dx("dx", EMU_WRITE, WEFT_F32, 2);
+    x.set(0, 50);
+    x.set(1, -INFINITY);
+    weft_cuda_tanh(WEFT_F32, 2, x.data, y.data, NULL);
+    weft_cuda_tanh_backward(WEFT_F32, 2, y.data, x.data, dx.data, NULL);
+    emu_expect(y.get(0) == 1 && y.get(1) == -1, "%g and %g", (double)y.get(0), (double)y.get(1));
+    emu_expect(dx.get(0) == 0, "a slope of %g", (double)dx.get(0));
+}
+
+static const float some_cap = 3.25f;
+
+/* Backward works in place of its gradient. */
+static void soft_caps_are_the_cpus(void)
+{
+    forward_is_the_cpus(
+        "soft cap",
+        [](enum weft_dtype dtype, int64_t n, const void *x, void *y, struct CUstream_st *stream) {
+            return weft_cuda_soft_cap(dtype, n, some_cap, x, y, stream);
+        },
+        [](enum weft_dtype dtype, int64_t n, const void *x, void *y) {
+            memcpy(y, x, (size_t)(n * element_bytes(dtype)));
+            cpu()->layers[dtype]->cap(1, n, n, some_cap, y);
+        });
+    for (int64_t n : some_sizes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            elements x("x", EMU_READ, dtype, n, n % 3), d("d", EMU_BOTH, dtype, n, n % 2);
+            fill_around_zero(x);
+            d.fill_normal(1);
+            std::vector<unsigned char> wanted(d.data, d.data + d.n);
+            cpu()->layers[dtype]->cap_backward(1, n, n, some_cap, x.data, wanted.data());
+            emu_expect(weft_cuda_soft_cap_backward(dtype, n, some_cap, x.data, d.data, NULL) == 0,
+                       "launched");
+            same_bytes("soft cap backward", d.data, wanted.data(), d.n);
+        }
+    }
+}
+
 static void what_is_no_number_stays_none(void)
 {
     for (enum weft_dtype dtype : all_dtypes) {
@@ -109,6 +167,9 @@ static void moves_no_byte_too_many(void)
         x.fill_normal(1);
         dy.fill_normal(1);
         weft_cuda_gelu(dtype, N, x.data, y.data, NULL);
+        weft_cuda_gelu_erf(dtype, N, x.data, y.data, NULL);
+        weft_cuda_gelu_erf_backward(dtype, N, x.data, dy.data, y.data, NULL);
+        weft_cuda_soft_cap(dtype, N, some_cap, x.data, y.data, NULL);
         weft_cuda_gelu_backward(dtype, N, x.data, dy.data, y.data, NULL);
         weft_cuda_relu(dtype, N, x.data, y.data, NULL);
         weft_cuda_relu_backward(dtype, N, x.data, dy.data, y.data, NULL);
@@ -149,7 +210,13 @@ int main(int argc, char **argv)
     emu_case("what is no number stays none", what_is_no_number_stays_none);
     emu_case("no byte too many", moves_no_byte_too_many);
     emu_case("squared relu, sums: the CPU's bits", squared_relu_and_sums_are_the_cpus);
-    return emu_end({"each<gelu_op<f16> >", "each<gelu_backward_op<bf16> >", "each<relu_op<float> >",
+    emu_case("GELU by erf, tanh: the CPU's bits", gelu_erf_and_tanh_are_the_cpus);
+    emu_case("soft caps: the CPU's bits", soft_caps_are_the_cpus);
+    emu_case_without_bits("tanh of large numbers is 1", tanh_of_large_numbers_is_1);
+    return emu_end({"each<value_op<f16, gelu_erf_form> >", "each<turn_op<bf16, gelu_erf_form> >",
+                    "each<value_op<float, tanh_form> >", "each<turn_op<f16, tanh_form> >",
+                    "each<soft_cap_op<bf16> >", "each<soft_cap_backward_op<float> >",
+                    "each<gelu_op<f16> >", "each<gelu_backward_op<bf16> >", "each<relu_op<float> >",
                     "each<relu_backward_op<bf16> >", "each<squared_relu_op<f16> >",
                     "each<squared_relu_backward_op<float> >", "each<sum_op<bf16> >"});
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulation/nn/grouped.h"
+#include "tests/emulation/nn/head.h"
 
 static std::vector<struct shape> shapes(void)
 {
@@ -102,9 +103,17 @@ static void what_it_cannot_do_is_refused(void)
     a.hidden = 36;
     h = weft_cuda_heads_of(&a);
     emu_expect(!weft_cuda_attends(&h), "36 elements");
+    h = weft_cuda_heads_of(&c.attention);
+    h.mask = {false, 3, 0};
+    emu_expect(!weft_cuda_attends(&h), "a window");
+    h.mask = {true, 0, 5};
+    emu_expect(!weft_cuda_attends(&h), "a cap");
     a = c.attention;
     a.qkv = c.qkv.data + 2;
     emu_expect(weft_cuda_attend(&a, c.output.data, c.statistics.data, NULL) != 0, "not aligned");
+    emu_expect(weft_cuda_attend_backward(&a, c.output.data, c.statistics.data, c.d_output.data,
+                                         c.dots.data, c.d_qkv.data, NULL) != 0,
+               "not aligned in backward");
     c.run();
 }
 
@@ -116,6 +125,45 @@ static void asks_for_whole_sectors_and_all_banks(void)
         c.run();
     }
     emu_watch_limit({});
+}
+
+/* Rows see all rows: fewer than a tile, a tile, and keys of several tiles with some missing. */
+static void both_ways_are_near_fp64(void)
+{
+    const struct shape all[] = {{1, 1, 1, 8},    {2, 20, 2, 64}, {1, 64, 1, 32},
+                                {1, 150, 2, 32}, {1, 70, 1, 96}, {1, 37, 1, 128}};
+    for (struct shape s : all) {
+        for (enum weft_dtype dtype : {WEFT_BF16, WEFT_F16}) {
+            struct call c(s, dtype);
+            c.scalar = s.heads == 2 ? 3 : 0;
+            c.mask.both_ways = true;
+            c.run();
+            for (int64_t i = 0; i < s.samples * s.heads; i++) {
+                const struct head h(&c, i / s.heads, i % s.heads);
+                expect_output(&h);
+                expect_gradients(&h);
+            }
+        }
+    }
+}
+
+/* The power of a missing key, with a score of 0, would overflow next to far scores below 0. */
+static void missing_keys_have_no_part(void)
+{
+    struct call c({1, 20, 1, 32}, WEFT_BF16);
+    c.mask.both_ways = true;
+    for (int64_t i = 0; i < 20; i++) {
+        for (int64_t k = 0; k < 32; k++) {
+            c.qkv.set(c.at(0, 0, i, 0, k), 12);
+            c.qkv.set(c.at(1, 0, i, 0, k), -12 - (float)emu_uniform());
+        }
+    }
+    c.run();
+    const struct head h(&c, 0, 0);
+    expect_output(&h);
+    for (int64_t i = 0; i < c.d_qkv.count; i++) {
+        emu_expect(std::isfinite(c.d_qkv.get(i)), "gradient %lld", (long long)i);
+    }
 }
 
 static void heads_share_keys_and_values(void)
@@ -150,8 +198,12 @@ int main(int argc, char **argv)
     emu_case_without_bits("asks for whole sectors and all banks",
                           asks_for_whole_sectors_and_all_banks);
     emu_case_without_bits("heads share keys and values", heads_share_keys_and_values);
-    return emu_end({"attend_forward<bf16, 32, 2>", "attend_forward<f16, 128, 1>",
-                    "attend_dots<f16>", "attend_keys<bf16, 96, 1, 32>",
-                    "attend_keys<f16, 64, 2, 32>", "attend_queries<bf16, 128, 1, 32>",
-                    "attend_queries<f16, 32, 2, 32>"});
+    emu_case_without_bits("both ways are near fp64", both_ways_are_near_fp64);
+    emu_case_without_bits("missing keys have no part", missing_keys_have_no_part);
+    return emu_end({"attend_forward<bf16, 32, 2, true>", "attend_forward<f16, 128, 1, true>",
+                    "attend_dots<f16>", "attend_keys<bf16, 96, 1, 32, true>",
+                    "attend_keys<f16, 64, 2, 32, true>", "attend_queries<bf16, 128, 1, 32, true>",
+                    "attend_queries<f16, 32, 2, 32, true>", "attend_forward<f16, 64, 2, false>",
+                    "attend_keys<bf16, 32, 2, 32, false>",
+                    "attend_queries<f16, 96, 1, 32, false>"});
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulation/nn/grouped.h"
+#include "tests/emulation/nn/head.h"
 
 static void outputs_and_gradients_are_near(void)
 {
@@ -43,7 +44,7 @@ static void what_causality_forbids_is_0(void)
     struct call c({1, 40, 1, 8}, WEFT_F32, true);
     emu_buffer<float> p("probabilities", EMU_WRITE, 1600);
     const struct weft_cuda_heads heads = weft_cuda_heads_of(&c.attention);
-    emu_expect(weft_cuda_attend_plain(&heads, p.data, c.output.data, NULL) == 0, "launched");
+    emu_expect(weft_cuda_attend_plain(&heads, NULL, p.data, c.output.data, NULL) == 0, "launched");
     for (int i = 0; i < 40; i++) {
         for (int j = i + 1; j < 40; j++) {
             emu_expect(p[i * 40 + j] == 0, "probability %d, %d", i, j);
@@ -61,13 +62,30 @@ static void heads_share_keys_and_values(void)
         elements p("probabilities", EMU_WRITE, dtype, n), d("d scores", EMU_WRITE, dtype, n);
         emu_bytes sums("sums", EMU_SCRATCH, weft_cuda_head_sums_bytes(&g.heads));
         c.run_plain();
-        emu_expect(weft_cuda_attend_plain(&g.heads, p.data, NULL, NULL) == 0 &&
-                       weft_cuda_attend_plain(&g.heads, p.data, g.output.data, NULL) == 0,
+        emu_expect(weft_cuda_attend_plain(&g.heads, NULL, p.data, NULL, NULL) == 0 &&
+                       weft_cuda_attend_plain(&g.heads, NULL, p.data, g.output.data, NULL) == 0,
                    "forward is launched");
-        emu_expect(weft_cuda_attend_plain_backward(&g.heads, p.data, c.d_output.data, d.data,
+        emu_expect(weft_cuda_attend_plain_backward(&g.heads, NULL, p.data, c.d_output.data, d.data,
                                                    (float *)(void *)sums.data, &g.to, NULL) == 0,
                    "backward is launched");
         g.compare(half_ulp(dtype));
+    }
+}
+
+static void masks_scalars_and_caps_are_near_fp64(void)
+{
+    const struct weft_cuda_mask masks[] = {{true, 0, 0},     {false, 5, 0}, {false, 1, 0},
+                                           {false, 0, 1.5f}, {true, 0, 2},  {false, 7, 3}};
+    for (const struct weft_cuda_mask &mask : masks) {
+        struct call c({1, 1 + emu_below(20), 2, 6}, WEFT_F32, true);
+        c.scalar = 3;
+        c.mask = mask;
+        c.run_plain();
+        for (int64_t i = 0; i < 2; i++) {
+            const struct head h(&c, 0, i);
+            expect_output(&h);
+            expect_gradients(&h);
+        }
     }
 }
 
@@ -78,6 +96,7 @@ int main(int argc, char **argv)
     emu_case_without_bits("is near the fast way in 16 bits", is_near_the_fast_way_in_16_bits);
     emu_case("what causality forbids is 0", what_causality_forbids_is_0);
     emu_case("heads share keys and values", heads_share_keys_and_values);
+    emu_case("masks, scalars and caps are near fp64", masks_scalars_and_caps_are_near_fp64);
     return emu_end({"product_tile<float, float>", "product_tile<bf16, bf16>",
-                    "causal_softmax<float>", "softmax_backward<f16>"});
+                    "masked_softmax<float>", "softmax_backward<f16>"});
 }

@@ -31,10 +31,11 @@ struct call {
     emu_buffer<int32_t> tokens;
     struct weft_cuda_embedding embedding;
 
-    explicit call(struct shape of) : s(of), tokens("tokens", EMU_READ, of.samples * of.seq_len)
+    explicit call(struct shape of, float scale = 0)
+        : s(of), tokens("tokens", EMU_READ, of.samples * of.seq_len)
     {
         fill_tokens(tokens, s.vocab);
-        embedding = {tokens.n, s.width, s.seq_len, s.vocab, tokens.data};
+        embedding = {tokens.n, s.width, s.seq_len, s.vocab, tokens.data, scale};
     }
 };
 
@@ -66,6 +67,78 @@ static void forward_is_the_cpus(void)
                 same_bytes("y", y.data, wanted.data(), y.n);
                 emu_expect(bad[0] == UINT32_MAX, "all tokens are good");
             }
+        }
+    }
+}
+
+/* The CPU's scale, and add_to for each row of dy. */
+static void scaled_rows_are_the_cpus(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const float scale = 22.625f;
+            struct call c(s, scale);
+            elements table("table", EMU_READ, dtype, s.vocab * s.width, s.shift),
+                y("y", EMU_WRITE, dtype, c.tokens.n * s.width, s.shift),
+                dy("dy", EMU_READ, dtype, c.tokens.n * s.width, s.shift);
+            emu_buffer<float> gradient("gradient", EMU_WRITE, s.vocab * s.width);
+            emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+            std::vector<unsigned char> wanted(y.bytes());
+            std::vector<float> sums((size_t)gradient.n), row((size_t)s.width);
+            table.fill_normal(1);
+            dy.fill_normal(1);
+            bad[0] = UINT32_MAX;
+            emu_expect(
+                weft_cuda_embed(dtype, &c.embedding, table.data, NULL, y.data, bad.data, NULL) == 0,
+                "launched");
+            const struct weft_cuda_table to = {dy.data, WEFT_F32, false, gradient.data};
+            emu_expect(weft_cuda_embed_tokens(dtype, &c.embedding, &to, NULL) == 0, "launched");
+            const int64_t row_bytes = s.width * element_bytes(dtype);
+            for (int64_t i = 0; i < c.tokens.n; i++) {
+                cpu()->layers[dtype]->scale(s.width, scale, table.data + c.tokens[i] * row_bytes,
+                                            NULL, wanted.data() + i * row_bytes);
+                cpu()->widen(dtype, s.width, dy.data + i * row_bytes, row.data());
+                cpu()->layers[WEFT_F32]->add_to(s.width, scale, row.data(), true,
+                                                sums.data() + c.tokens[i] * s.width);
+            }
+            same_bytes("y", y.data, wanted.data(), y.n);
+            emu_same_bits("gradient", gradient.n, gradient.data, sums.data());
+        }
+    }
+}
+
+/* The CPU's `add` for each row, of x or of a vector in the place of each sample's first one. */
+static void added_rows_are_the_cpus(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const bool by_position = s.width % 2 == 0, with_first = s.vocab % 2 == 0;
+            const int64_t rows = s.samples * s.seq_len, row_bytes = s.width * element_bytes(dtype);
+            elements x("x", EMU_READ, dtype, rows * s.width, s.shift),
+                table("table", EMU_READ, dtype, s.positions * s.width, s.shift),
+                first("first", EMU_READ, dtype, s.width, s.shift),
+                y("y", EMU_WRITE, dtype, rows * s.width, s.shift),
+                cleared("cleared", EMU_WRITE, dtype, rows * s.width, s.shift);
+            std::vector<unsigned char> wanted(y.bytes()), none(y.bytes());
+            x.fill_normal(1);
+            table.fill_normal(1);
+            first.fill_normal(1);
+            const struct weft_cuda_added_rows added = {
+                rows, s.width, s.seq_len, by_position, table.data, with_first ? first.data : NULL};
+            emu_expect(weft_cuda_add_rows(dtype, &added, x.data, y.data, NULL) == 0 &&
+                           weft_cuda_clear_first_rows(dtype, rows, s.width, s.seq_len, x.data,
+                                                      cleared.data, NULL) == 0,
+                       "launched");
+            for (int64_t i = 0; i < rows; i++) {
+                const int64_t position = i % s.seq_len;
+                const unsigned char *of_x = x.data + i * row_bytes;
+                cpu()->layers[dtype]->add(s.width, with_first && position == 0 ? first.data : of_x,
+                                          table.data + (by_position ? position * row_bytes : 0),
+                                          wanted.data() + i * row_bytes);
+                if (position != 0) memcpy(none.data() + i * row_bytes, of_x, (size_t)row_bytes);
+            }
+            same_bytes("y", y.data, wanted.data(), y.n);
+            same_bytes("cleared", cleared.data, none.data(), cleared.n);
         }
     }
 }
@@ -193,6 +266,9 @@ int main(int argc, char **argv)
     emu_case("a long list is added up in parts", a_long_list_is_added_up_in_parts);
     emu_case("a gradient of another dtype is refused", a_gradient_of_another_dtype_is_refused);
     emu_case("asks for whole sectors", asks_for_whole_sectors);
-    return emu_end({"embed<f16>", "embed_tokens<bf16, float, 4>", "embed_tokens<f16, f16, 1>",
+    emu_case("scaled rows: the CPU's bits", scaled_rows_are_the_cpus);
+    emu_case("added rows: the CPU's bits", added_rows_are_the_cpus);
+    return emu_end({"each<add_rows_op<bf16> >", "each<clear_first_op<f16> >", "embed<f16>",
+                    "embed_tokens<bf16, float, 4>", "embed_tokens<f16, f16, 1>",
                     "embed_positions<float, float>", "embed_positions<bf16, bf16>"});
 }

@@ -37,8 +37,8 @@ struct grouped_call {
             of->qkv.set(of->at(1, sample, row, head, i), key.get(from));
             of->qkv.set(of->at(2, sample, row, head, i), value.get(from));
         });
-        heads = {of->dtype,    s.samples, s.seq_len,  s.heads,        groups, s.size,
-                 of->qkv.data, key.data,  value.data, 3 * of->hidden, width,  width};
+        heads = {of->dtype, s.samples,  s.seq_len,      s.heads, groups, s.size, of->qkv.data,
+                 key.data,  value.data, 3 * of->hidden, width,   width,  0,      {}};
         to = {d_query.data, d_key.data, d_value.data};
     }
     int64_t rows(void) const

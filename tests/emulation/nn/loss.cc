@@ -83,6 +83,33 @@ static void gradients_and_losses_are_near(void)
     }
 }
 
+/* Rows that are held in shared memory, and rows that are too wide for it. */
+static void rows_that_are_left_out_become_0(void)
+{
+    for (int64_t width : {7, 52001}) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            elements logits("logits", EMU_BOTH, dtype, 3 * width, 1);
+            emu_buffer<int32_t> targets("targets", EMU_READ, 3);
+            emu_buffer<double> losses("losses", EMU_WRITE, 3);
+            emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+            logits.fill_normal(1);
+            bad[0] = UINT32_MAX;
+            targets[0] = targets[2] = 3;
+            targets[1] = WEFT_LEFT_OUT;
+            weft_cuda_cross_entropy(dtype, 3, width, width, targets.data, logits.data, losses.data,
+                                    bad.data, NULL);
+            double size = 0;
+            for (int64_t i = width; i < 2 * width; i++) {
+                size += fabs((double)logits.get(i));
+            }
+            emu_expect(size == 0 && losses[1] == 0, "gradients of %g and a loss of %g", size,
+                       losses[1]);
+            emu_expect(losses[0] > 0 && losses[2] > 0 && logits.get(3) < 0, "the others count");
+            emu_expect(bad[0] == UINT32_MAX, "all targets are good");
+        }
+    }
+}
+
 static void many_losses_are_added_up(void)
 {
     for (int64_t n : {1, 255, 256, 257, 3000}) {
@@ -181,6 +208,7 @@ int main(int argc, char **argv)
     emu_case_without_bits("columns that are -inf have no part",
                           columns_that_are_minus_infinity_have_no_part);
     emu_case_without_bits("asks for whole sectors", asks_for_whole_sectors);
+    emu_case_without_bits("rows that are left out become 0", rows_that_are_left_out_become_0);
     return emu_end({"cross_entropy<float, true>", "cross_entropy<bf16, true>",
                     "cross_entropy<f16, true>", "cross_entropy<float, false>",
                     "cross_entropy<bf16, false>", "cross_entropy<f16, false>", "loss_total"});

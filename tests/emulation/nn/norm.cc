@@ -23,7 +23,7 @@ struct layer {
     elements x, weight, bias, y;
     emu_buffer<float> mean, rstd;
 
-    layer(struct shape of, enum weft_dtype type)
+    layer(struct shape of, enum weft_dtype type, float epsilon = WEFT_NORM_EPSILON)
         : s(of), dtype(type), x("x", EMU_READ, type, of.rows * of.width, of.shift),
           weight("weight", EMU_READ, type, of.width, of.shift),
           bias("bias", EMU_READ, type, of.width, of.shift),
@@ -33,19 +33,19 @@ struct layer {
         x.fill_normal(2);
         weight.fill_normal(1);
         bias.fill_normal(1);
-        emu_expect(weft_cuda_layer_norm(dtype, s.rows, s.width, x.data, weight.data, bias.data,
-                                        y.data, mean.data, rstd.data, NULL) == 0,
+        emu_expect(weft_cuda_layer_norm(dtype, s.rows, s.width, epsilon, x.data, weight.data,
+                                        bias.data, y.data, mean.data, rstd.data, NULL) == 0,
                    "launched");
     }
 };
 
-static void forward_rows(struct shape s, enum weft_dtype dtype)
+static void forward_rows(struct shape s, enum weft_dtype dtype, float epsilon = WEFT_NORM_EPSILON)
 {
-    struct layer l(s, dtype);
+    struct layer l(s, dtype, epsilon);
     std::vector<unsigned char> y(l.y.bytes());
     std::vector<float> mean((size_t)s.rows), rstd((size_t)s.rows);
-    cpu()->layers[dtype]->layer_norm(s.rows, s.width, WEFT_NORM_EPSILON, l.x.data, l.weight.data,
-                                     l.bias.data, y.data(), mean.data(), rstd.data());
+    cpu()->layers[dtype]->layer_norm(s.rows, s.width, epsilon, l.x.data, l.weight.data, l.bias.data,
+                                     y.data(), mean.data(), rstd.data());
     same_bytes("y", l.y.data, y.data(), l.y.n);
     emu_same_bits("mean", s.rows, l.mean.data, mean.data());
     emu_same_bits("rstd", s.rows, l.rstd.data, rstd.data());
@@ -57,6 +57,14 @@ static void forward_is_the_cpus(void)
         for (enum weft_dtype dtype : all_dtypes) {
             forward_rows(s, dtype);
         }
+    }
+}
+
+static void other_epsilons_are_the_cpus(void)
+{
+    for (enum weft_dtype dtype : all_dtypes) {
+        forward_rows({9, 16, 1}, dtype, 1e-12f);
+        forward_rows({33, 40, 0}, dtype, 0.5f);
     }
 }
 
@@ -160,6 +168,7 @@ int main(int argc, char **argv)
     emu_case("what is not wanted is left out", what_is_not_wanted_is_left_out);
     emu_case("long rows: the CPU's bits", long_rows_are_the_cpus);
     emu_case("asks for whole sectors", asks_for_whole_sectors);
+    emu_case("other epsilons: the CPU's bits", other_epsilons_are_the_cpus);
     return emu_end({"layer_norm_staged<bf16>", "layer_norm_staged<float>",
                     "layer_norm_dx_staged<f16>", "layer_norm_dx_staged<float>", "layer_norm<float>",
                     "layer_norm_dx<bf16>", "column_stripe<norm_columns<bf16>, 4>",

@@ -30,7 +30,7 @@ struct layer {
     struct weft_cuda_rms norm;
     struct weft_parts parts;
 
-    layer(struct shape of, enum weft_dtype type)
+    layer(struct shape of, enum weft_dtype type, float shift = 0)
         : s(of), dtype(type), x_stride(of.parts * of.width + of.x_apart),
           y_stride(of.parts * of.width + of.y_apart),
           x("x", EMU_READ, type, of.rows * x_stride, of.shift),
@@ -41,8 +41,8 @@ struct layer {
         x.fill_normal(2);
         weight.fill_normal(1);
         y.fill_normal(1);
-        norm = {s.rows, s.parts, s.width, x_stride, y_stride, x.data, weight.data};
-        parts = {s.rows, s.parts, s.width, x_stride, y_stride};
+        norm = {s.rows, s.parts, s.width, x_stride, y_stride, x.data, weight.data, shift};
+        parts = {s.rows, s.parts, s.width, x_stride, y_stride, shift};
     }
     void run(void) const
     {
@@ -51,9 +51,9 @@ struct layer {
     }
 };
 
-static void forward_rows(struct shape s, enum weft_dtype dtype)
+static void forward_rows(struct shape s, enum weft_dtype dtype, float shift = 0)
 {
-    struct layer l(s, dtype);
+    struct layer l(s, dtype, shift);
     std::vector<unsigned char> y(l.y.bytes());
     std::vector<float> rstd((size_t)(s.rows * s.parts));
     memcpy(y.data(), l.y.data, l.y.bytes());
@@ -90,9 +90,10 @@ static void expect_sums(const struct layer *l, const elements &dy, const float *
     }
 }
 
-static void backward_rows(struct shape s, enum weft_dtype dtype, bool with_residual)
+static void backward_rows(struct shape s, enum weft_dtype dtype, bool with_residual,
+                          float shift = 0)
 {
-    struct layer l(s, dtype);
+    struct layer l(s, dtype, shift);
     elements dy("dy", EMU_READ, dtype, s.rows * l.y_stride, s.shift),
         residual("residual", EMU_READ, dtype, s.rows * l.x_stride, s.shift),
         dx("dx", EMU_BOTH, dtype, s.rows * l.x_stride, s.shift);
@@ -128,6 +129,19 @@ static void backward_is_the_cpus_by_rows_and_near_by_columns(void)
     backward_rows({150, 2, 36, 0, 0, 0}, WEFT_BF16, true);
 }
 
+/* Weights that 1 is added to, as in Gemma: staged parts, and parts at odd addresses. */
+static void shifted_weights_are_the_cpus(void)
+{
+    for (enum weft_dtype dtype : all_dtypes) {
+        for (struct shape s : {shape{5, 2, 48, 0, 0, 0}, shape{7, 2, 5, 3, 1, 1}}) {
+            forward_rows(s, dtype, 1);
+            backward_rows(s, dtype, dtype != WEFT_F32, 1);
+        }
+        forward_rows({1, 1, 25000, 0, 0, 0}, dtype, 1);
+        backward_rows({1, 1, 13000, 0, 0, 0}, dtype, false, 1);
+    }
+}
+
 /* One part of a block's shared memory, and parts that do not fit there. */
 static void long_rows_are_the_cpus(void)
 {
@@ -157,6 +171,7 @@ int main(int argc, char **argv)
              backward_is_the_cpus_by_rows_and_near_by_columns);
     emu_case("long rows: the CPU's bits", long_rows_are_the_cpus);
     emu_case("asks for whole sectors", asks_for_whole_sectors);
+    emu_case("shifted weights: the CPU's bits", shifted_weights_are_the_cpus);
     return emu_end({"rms_norm_staged<bf16>", "rms_norm_staged<float>", "rms_norm_dx_staged<f16>",
                     "rms_norm<float>", "rms_norm_dx<bf16>", "column_stripe<rms_columns<bf16>, 4>",
                     "column_stripe<rms_columns<float>, 1>", "column_chain<rms_columns<f16>"});

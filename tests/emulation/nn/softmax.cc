@@ -27,9 +27,39 @@ static void forward_is_the_cpus(void)
                 cpu()->layers[dtype]->causal_softmax(s.width, 0, s.width, s.width,
                                                      wanted.data() + i * n * element_bytes(dtype));
             }
-            emu_expect(weft_cuda_causal_softmax(dtype, s.matrices, s.width, x.data, NULL) == 0,
-                       "launched");
+            emu_expect(
+                weft_cuda_masked_softmax(dtype, s.matrices, s.width, false, 0, x.data, NULL) == 0,
+                "launched");
             same_bytes("softmax", x.data, wanted.data(), x.n);
+        }
+    }
+}
+
+/* Rows that see all columns, and rows with a window: the CPU hides the columns before it. */
+static void other_masks_are_the_cpus(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const int64_t n = s.width * s.width, window = 1 + emu_below(s.width + 2);
+            const struct weft_layer_kernels *kernels = cpu()->layers[dtype];
+            elements x("x", EMU_BOTH, dtype, s.matrices * n, s.shift),
+                y("y", EMU_BOTH, dtype, s.matrices * n, s.shift);
+            x.fill_normal(3);
+            memcpy(y.data, x.data, x.bytes());
+            std::vector<unsigned char> all(x.data, x.data + x.n), some(x.data, x.data + x.n);
+            for (int64_t i = 0; i < s.matrices; i++) {
+                const int64_t at = i * n * element_bytes(dtype);
+                kernels->causal_softmax(s.width, s.width, s.width, s.width, all.data() + at);
+                kernels->hide_columns(s.width, 0, window, s.width, some.data() + at);
+                kernels->causal_softmax(s.width, 0, s.width, s.width, some.data() + at);
+            }
+            emu_expect(
+                weft_cuda_masked_softmax(dtype, s.matrices, s.width, true, 0, x.data, NULL) == 0 &&
+                    weft_cuda_masked_softmax(dtype, s.matrices, s.width, false, window, y.data,
+                                             NULL) == 0,
+                "launched");
+            same_bytes("of all", x.data, all.data(), x.n);
+            same_bytes("of a window", y.data, some.data(), y.n);
         }
     }
 }
@@ -46,8 +76,8 @@ static void what_is_forbidden_has_no_part(void)
             y.set(i * WIDTH + j, j % 2 == 0 ? NAN : 1e30f);
         }
     }
-    weft_cuda_causal_softmax(WEFT_F32, 1, WIDTH, x.data, NULL);
-    weft_cuda_causal_softmax(WEFT_F32, 1, WIDTH, y.data, NULL);
+    weft_cuda_masked_softmax(WEFT_F32, 1, WIDTH, false, 0, x.data, NULL);
+    weft_cuda_masked_softmax(WEFT_F32, 1, WIDTH, false, 0, y.data, NULL);
     same_bytes("softmax", y.data, x.data, x.n);
 }
 
@@ -71,7 +101,8 @@ static void backward_is_the_cpus(void)
     }
 }
 
-static void the_loss_is_the_cpus(void)
+/* cap 0: none. */
+static void loss_is_the_cpus(float cap)
 {
     for (struct shape s : shapes()) {
         for (enum weft_dtype dtype : all_dtypes) {
@@ -84,13 +115,21 @@ static void the_loss_is_the_cpus(void)
             x.fill_normal(3);
             bad[0] = UINT32_MAX;
             for (int64_t i = 0; i < rows; i++) {
-                targets[i] = (int32_t)emu_below(s.width);
+                targets[i] = i % 3 == 1 ? WEFT_LEFT_OUT : (int32_t)emu_below(s.width);
             }
             std::vector<unsigned char> wanted(x.data, x.data + x.n);
-            const double loss = cpu()->layers[dtype]->cross_entropy(rows, s.width, stride,
-                                                                    targets.data, wanted.data());
-            weft_cuda_cross_entropy_plain(dtype, rows, s.width, stride, targets.data, x.data,
-                                          losses.data, bad.data, NULL);
+            const struct weft_layer_kernels *kernels = cpu()->layers[dtype];
+            const double loss = cap > 0 ? kernels->capped_cross_entropy(rows, s.width, stride, cap,
+                                                                        targets.data, wanted.data())
+                                        : kernels->cross_entropy(rows, s.width, stride,
+                                                                 targets.data, wanted.data());
+            emu_expect(
+                (cap > 0 ? weft_cuda_capped_cross_entropy(dtype, rows, s.width, stride, cap,
+                                                          targets.data, x.data, losses.data,
+                                                          bad.data, NULL)
+                         : weft_cuda_cross_entropy_plain(dtype, rows, s.width, stride, targets.data,
+                                                         x.data, losses.data, bad.data, NULL)) == 0,
+                "launched");
             double total = 0;
             for (int64_t i = 0; i < rows; i++) {
                 total += losses[i];
@@ -100,6 +139,16 @@ static void the_loss_is_the_cpus(void)
             emu_expect(bad[0] == UINT32_MAX, "all targets are good");
         }
     }
+}
+
+static void the_loss_is_the_cpus(void)
+{
+    loss_is_the_cpus(0);
+}
+
+static void the_capped_loss_is_the_cpus(void)
+{
+    loss_is_the_cpus(2.5f);
 }
 
 static void a_target_outside_is_told(void)
@@ -113,12 +162,18 @@ static void a_target_outside_is_told(void)
     for (int i = 0; i < ROWS; i++) {
         targets[i] = i == 2 ? WEFT_NO_TARGET : i == 4 ? WIDTH : i == 7 ? -1 : i;
     }
-    bad[0] = UINT32_MAX;
-    weft_cuda_cross_entropy_plain(WEFT_F32, ROWS, WIDTH, WIDTH, targets.data, logits.data,
-                                  losses.data, bad.data, NULL);
-    emu_expect(bad[0] == 4, "row %u, not 4", bad[0]);
-    emu_expect(losses[4] == 0 && losses[7] == 0 && losses[5] > 0, "their losses are 0");
-    emu_expect(losses[2] == 0, "no target, no loss");
+    for (float cap : {0.0f, 3.0f}) {
+        bad[0] = UINT32_MAX;
+        if (cap > 0)
+            weft_cuda_capped_cross_entropy(WEFT_F32, ROWS, WIDTH, WIDTH, cap, targets.data,
+                                           logits.data, losses.data, bad.data, NULL);
+        else
+            weft_cuda_cross_entropy_plain(WEFT_F32, ROWS, WIDTH, WIDTH, targets.data, logits.data,
+                                          losses.data, bad.data, NULL);
+        emu_expect(bad[0] == 4, "row %u, not 4", bad[0]);
+        emu_expect(losses[4] == 0 && losses[7] == 0 && losses[5] > 0, "their losses are 0");
+        emu_expect(losses[2] == 0, "no target, no loss");
+    }
 }
 
 int main(int argc, char **argv)
@@ -128,9 +183,12 @@ int main(int argc, char **argv)
     emu_case("what is forbidden has no part", what_is_forbidden_has_no_part);
     emu_case("backward: the CPU's bits", backward_is_the_cpus);
     emu_case_without_bits("loss: the CPU's bits", the_loss_is_the_cpus);
+    emu_case_without_bits("capped loss: the CPU's bits", the_capped_loss_is_the_cpus);
+    emu_case("other masks: the CPU's bits", other_masks_are_the_cpus);
     emu_case_without_bits("a target outside is told", a_target_outside_is_told);
-    return emu_end({"causal_softmax<float>", "causal_softmax<bf16>", "causal_softmax<f16>",
+    return emu_end({"masked_softmax<float>", "masked_softmax<bf16>", "masked_softmax<f16>",
                     "softmax_backward<float>", "softmax_backward<bf16>", "softmax_backward<f16>",
                     "cross_entropy_plain<float>", "cross_entropy_plain<bf16>",
-                    "cross_entropy_plain<f16>"});
+                    "cross_entropy_plain<f16>", "capped_cross_entropy<float>",
+                    "capped_cross_entropy<bf16>", "capped_cross_entropy<f16>"});
 }

@@ -4,6 +4,8 @@
  * functions here instead of the CPU's. */
 #include <criterion/criterion.h>
 
+#include "layers/embedding.h"
+#include "layers/shared/block.h"
 #include "runtime/device/device.h"
 #include "tests/runtime/nn/cpu/layers/subject.h"
 
@@ -87,11 +89,16 @@ static void expect_bits_of_cpu(struct weft_layer layer, int64_t samples, int64_t
     weft_nn_close(cpu);
 }
 
-static void check_everywhere(struct weft_layer layer, int64_t samples, int64_t seq_len)
+static void check_in_f32(struct weft_layer layer, int64_t samples, int64_t seq_len)
 {
     expect_bits_of_cpu(layer, samples, seq_len);
     check_in(layer, samples, seq_len, "plain", WEFT_F32, WEFT_F32);
     check_in(layer, samples, seq_len, "own", WEFT_F32, WEFT_F32);
+}
+
+static void check_everywhere(struct weft_layer layer, int64_t samples, int64_t seq_len)
+{
+    check_in_f32(layer, samples, seq_len);
     check_in(layer, samples, seq_len, "own", WEFT_BF16, WEFT_F32);
     check_in(layer, samples, seq_len, "own", WEFT_BF16, WEFT_BF16);
     check_in(layer, samples, seq_len, "own", WEFT_F16, WEFT_F32);
@@ -175,6 +182,78 @@ Test(emulated_layers, llama_blocks)
     check_everywhere(subject_llama(&weft_kind_llama_block, 12, 3, 1, 4, 20), 2, 5);
     check_everywhere(subject_llama(&weft_kind_llama_block, 8, 2, 2, 136, 8), 1, 3);
     check_everywhere(subject_llama(&weft_kind_qwen3_block, 16, 4, 2, 8, 24), 2, 9);
+}
+
+/* Blocks of BERT and ViT, with heads of 16 bits that tensor cores load, and others. */
+static struct weft_layer encoder_block(int64_t hidden, int64_t heads, int64_t ffn, bool post_norm)
+{
+    struct weft_layer layer = subject_block(hidden, heads, ffn);
+    layer.kind = &weft_kind_encoder_block;
+    layer.keys[WEFT_BLOCK_POST_NORM].flag = post_norm;
+    layer.keys[WEFT_BLOCK_EPS].number = post_norm ? 1e-3 : 0;
+    return layer;
+}
+
+Test(emulated_layers, encoder_blocks)
+{
+    check_everywhere(encoder_block(12, 3, 20, false), 2, 5);
+    check_everywhere(encoder_block(16, 2, 24, true), 1, 17);
+    check_levels_everywhere(encoder_block(16, 2, 24, true));
+    check_levels_everywhere(encoder_block(16, 2, 24, false));
+}
+
+/* Added rows: positions, with a class token, and token types. */
+Test(emulated_layers, added_rows)
+{
+    struct weft_layer layer = subject_same(&weft_kind_positions, 16);
+    layer.keys[0].integer = 9;
+    check_everywhere(layer, 3, 7);
+    layer.keys[1].flag = true;
+    check_everywhere(layer, 3, 7);
+    layer = subject_same(&weft_kind_token_types, 7);
+    layer.keys[0].integer = 3;
+    check_everywhere(layer, 3, 50);
+    struct weft_layer scaled = subject_embedding(7, 0, 8);
+    scaled.keys[WEFT_EMBEDDING_SCALE].number = 2.5;
+    check_everywhere(scaled, 2, 6);
+}
+
+/* The first row of a sample, a pooler with tanh, and a cap of logits. 16 bits of tanh's output
+ * leave few digits of its slope. */
+Test(emulated_layers, heads_with_poolers_and_caps)
+{
+    struct weft_layer head = subject_head(&weft_kind_classifier, 6, 4, true);
+    head.keys[0].flag = true;
+    check_everywhere(head, 3, 5);
+    head.keys[1].flag = true;
+    check_in_f32(head, 3, 5);
+    struct weft_layer gelu = subject_same(&weft_kind_gelu, 16);
+    gelu.keys[0].flag = true;
+    check_everywhere(gelu, 2, 5);
+    struct weft_layer capped = subject_head(&weft_kind_lm_head, 6, 11, false);
+    capped.keys[0].number = 1.5;
+    check_everywhere(capped, 2, 5);
+}
+
+/* Blocks of Gemma: windows and caps, which tensor cores lack, and a scalar. */
+static struct weft_layer gemma_block(const struct weft_kind *kind, int64_t window, double cap)
+{
+    struct weft_layer layer = subject_llama(kind, 16, 4, 2, 8, 24);
+    layer.keys[WEFT_BLOCK_WINDOW].integer = window;
+    if (kind == &weft_kind_gemma_block) return layer;
+    layer.keys[WEFT_BLOCK_QUERY_SCALAR].number = 3;
+    layer.keys[WEFT_BLOCK_ATTENTION_CAP].number = cap;
+    return layer;
+}
+
+Test(emulated_layers, gemma_blocks)
+{
+    check_everywhere(gemma_block(&weft_kind_gemma_block, 3, 0), 2, 9);
+    check_everywhere(gemma_block(&weft_kind_gemma2_block, 9, 4), 2, 9);
+    check_everywhere(gemma_block(&weft_kind_gemma3_block, 0, 0), 2, 9);
+    check_levels_everywhere(gemma_block(&weft_kind_gemma3_block, 5, 4));
+    struct weft_layer norm = subject_same(&weft_kind_gemma_norm, 20);
+    check_everywhere(norm, 3, 7);
 }
 
 Test(emulated_layers, rms_norms)

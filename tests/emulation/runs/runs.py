@@ -15,7 +15,8 @@ import struct
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[at] / folder) for at, folder in ((2, "cli"), (3, "bench/gpu"))]
+from models import BERT, GEMMA, MASKED, VIT  # noqa: E402
 from tap import case, main  # noqa: E402
 
 ALL = "--all" in sys.argv
@@ -204,6 +205,27 @@ def llamas_own_kernels_have_the_same_bits_everywhere_near_the_cpus(weft):
         worst = max(abs(a - b) / abs(b) for (a, _), (b, _) in zip(got, wanted))
         print(f"# {dtype}: losses of llama are at most {worst:.1e} off the CPU's")
         assert worst < most, f"{dtype}: {worst}"
+
+
+@case
+def encoders_and_gemma_have_the_cpus_bits(weft):
+    same_as_the_cpu(weft, layers=BERT, planner="all-fsdp", masked=MASKED, grad_accum=2, reduce="micro_step")
+    same_as_the_cpu(weft, layers=VIT, planner="all-sdp", recompute="whole")
+    same_as_the_cpu(weft, layers=GEMMA, planner="all-fsdp", recompute="selective", padding={"token": 7})
+
+
+@case
+def their_own_kernels_have_the_same_bits_everywhere_near_the_cpus(weft):
+    """Tensor cores attend in encoders and in gemma3_block, and not in the others."""
+    for name, layers, what in (("BERT", BERT, {"masked": MASKED}), ("GEMMA", GEMMA, {})):
+        some = [({"planner": "all-fsdp"}, {}),
+                ({"planner": "all-dp", "recompute": "selective"},
+                 {"WEFT_EMULATION_SEED": "9", "WEFT_EMULATION_GPU": "sm_90"})]
+        _, got = all_the_same(weft, "own", some, dtype="bf16", optimizer="sgd", layers=layers, **what)
+        _, wanted = trained(weft, config_of(weft, dtype="bf16", optimizer="sgd", layers=layers, **what), "plain", False)
+        worst = max(abs(a - b) / abs(b) for (a, _), (b, _) in zip(got, wanted))
+        print(f"# losses of {name} in bf16 are at most {worst:.1e} off the CPU's")
+        assert worst < 2e-3, f"{name}: {worst}"
 
 
 @case

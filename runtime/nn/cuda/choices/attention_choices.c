@@ -207,7 +207,7 @@ static bool has_title(const char *part, const char *title)
 bool weft_cuda_on_tensor_cores(bool plain, const struct weft_walk *walk,
                                const struct weft_walk_step *step)
 {
-    return !plain && weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
+    return !plain && weft_attend_uses_tensor_cores(walk, step);
 }
 
 /* True if rows of the step's inputs are [q, k, v] of as many heads each; then its shape. */
@@ -224,7 +224,8 @@ static bool is_of_library(const struct weft_walk *walk, const struct weft_walk_s
                                         .seq_len = walk->batch.seq_len,
                                         .heads = step->sizes.heads,
                                         .hidden = hidden};
-    return step->sizes.kv_heads == step->sizes.heads && walk->values[place].columns == 3 * hidden;
+    return step->sizes.kv_heads == step->sizes.heads && step->numbers.scalar == 0 &&
+           step->sizes.causal != 0 && walk->values[place].columns == 3 * hidden;
 }
 
 static bool is_attention(const struct weft_walk_step *step)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Causal attention of 16-bit heads on tensor cores. A tile of queries meets tiles of keys, and
- * scores stay in registers. Backward has two passes, by keys and by queries, and each sums its own
- * outputs. Scores are powers of two, and a row's statistic is the logarithm of its sum. */
+/* Attention of 16-bit heads on tensor cores, causal or of all rows. A tile of queries meets tiles
+ * of keys, and scores stay in registers. Backward has two passes, by keys and by queries, and each
+ * sums its own outputs. Scores are powers of two, and a row's statistic is the logarithm of its
+ * sum. */
 #include "runtime/nn/cuda/kernels/attend.h"
 #include "runtime/nn/cuda/kernels/attention.h"
 
@@ -68,6 +69,31 @@ GPU void hide_later_keys(float (&x)[BANDS][OTHERS / 8][4], int64_t row, int64_t 
             }
         }
     }
+}
+
+/* Sets x of pairs with a key from `end` on, which does not exist. The first column is key `other`.
+ */
+template <int BANDS, int OTHERS>
+GPU void hide_missing_keys(float (&x)[BANDS][OTHERS / 8][4], int64_t other, int64_t end, float to)
+{
+    const int left = (int)(end - other), lane = (int)(threadIdx.x % WARP);
+#pragma unroll
+    for (int band = 0; band < BANDS; band++) {
+#pragma unroll
+        for (int i = 0; i < OTHERS / 8; i++) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                if (i * 8 + lane % 4 * 2 + j % 2 >= left) x[band][i][j] = to;
+            }
+        }
+    }
+}
+
+/* Keys that a tile of queries sees: up to its last row if attention is causal. */
+template <bool CAUSAL, typename T>
+GPU int64_t end_of_keys(const attend_call<T> &c, int64_t tile_end)
+{
+    return CAUSAL && tile_end < c.seq_len ? tile_end : c.seq_len;
 }
 
 /* Four lanes share a row of sums. */
@@ -152,7 +178,7 @@ GPU void end_forward(const attend_call<T> &c, const forward_state<SIZE, BANDS> &
     store_rows(s.output, by, &tiles->query, output_rows(c, c.forward_output, blockIdx.y), first);
 }
 
-template <typename T, int SIZE, int BANDS>
+template <typename T, int SIZE, int BANDS, bool CAUSAL>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<T> c)
 {
     typedef attend_rows<BANDS> rows;
@@ -161,7 +187,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<
     const head_rows<const T> keys = part_rows(c, c.from, KEY, shared);
     const head_rows<const T> values = part_rows(c, c.from, VALUE, shared);
     const int64_t first = tile_of_block(rows::OF_BLOCK);
-    const int64_t end = first + rows::OF_BLOCK < c.seq_len ? first + rows::OF_BLOCK : c.seq_len;
+    const int64_t end = end_of_keys<CAUSAL>(c, first + rows::OF_BLOCK);
     const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
     const int64_t warp_first = first + warp_row, row = warp_first + threadIdx.x % WARP / 4;
     const float scale = c.scale * ATTEND_LOG2_E;
@@ -182,11 +208,13 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<
         commit_copies();
         wait_for_copies<1>();
         __syncthreads();
-        if (at < warp_first + rows::OF_WARP) {
+        if (!CAUSAL || at < warp_first + rows::OF_WARP) {
             float scores[BANDS][FORWARD_KEYS / 8][4];
             multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
-            if (at + FORWARD_KEYS > warp_first) {
+            if (CAUSAL && at + FORWARD_KEYS > warp_first) {
                 hide_later_keys<BANDS, FORWARD_KEYS>(scores, row, at, false, -INFINITY);
+            } else if (!CAUSAL && at + FORWARD_KEYS > end) {
+                hide_missing_keys<BANDS, FORWARD_KEYS>(scores, at, end, -INFINITY);
             }
             take_powers(scores, scale, &s);
             weigh_rows<T, BANDS, FORWARD_KEYS>(scores, &tiles->value[stage], s.output);
@@ -256,7 +284,7 @@ GPU void start_queries(const attend_call<T> &c, int head, int first, int stage,
     }
 }
 
-template <typename T, int SIZE, int BANDS, int OTHERS>
+template <typename T, int SIZE, int BANDS, int OTHERS, bool CAUSAL>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> c)
 {
     typedef attend_rows<BANDS> rows;
@@ -272,14 +300,14 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> 
     start_rows(part_rows(c, c.from, VALUE, blockIdx.y), first, &tiles->value);
 #pragma unroll 1
     for (int head = (int)blockIdx.y * c.shared; head < (int)(blockIdx.y + 1) * c.shared; head++) {
-        start_queries(c, head, first, 0, tiles);
+        start_queries(c, head, CAUSAL ? first : 0, 0, tiles);
         commit_copies();
-        for (int at = first, stage = 0; at < count; at += OTHERS, stage = 1 - stage) {
+        for (int at = CAUSAL ? first : 0, stage = 0; at < count; at += OTHERS, stage = 1 - stage) {
             if (at + OTHERS < count) start_queries(c, head, at + OTHERS, 1 - stage, tiles);
             commit_copies();
             wait_for_copies<1>();
             __syncthreads();
-            if (at + OTHERS > warp_first) {
+            if (!CAUSAL || at + OTHERS > warp_first) {
                 float scores[BANDS][OTHERS / 8][4], d[BANDS][OTHERS / 8][4];
                 multiply_rows(&tiles->key, warp_row, &tiles->query[stage], scores);
                 multiply_rows(&tiles->value, warp_row, &tiles->d_output[stage], d);
@@ -293,7 +321,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> 
                                       &d[j / 4][i][j % 4]);
                     }
                 }
-                if (at < warp_first + rows::OF_WARP - 1) {
+                if (CAUSAL && at < warp_first + rows::OF_WARP - 1) {
                     hide_later_keys<BANDS, OTHERS>(scores, key, at, true, 0);
                     hide_later_keys<BANDS, OTHERS>(d, key, at, true, 0);
                 }
@@ -319,7 +347,7 @@ template <typename T, int SIZE, int BANDS, int OTHERS> struct queries_tiles {
     attend_tile<T, OTHERS, SIZE> key[2], value[2];
 };
 
-template <typename T, int SIZE, int BANDS, int OTHERS>
+template <typename T, int SIZE, int BANDS, int OTHERS, bool CAUSAL>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<T> c)
 {
     typedef attend_rows<BANDS> rows;
@@ -329,7 +357,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
     const head_rows<const T> keys = part_rows(c, c.from, KEY, shared);
     const head_rows<const T> values = part_rows(c, c.from, VALUE, shared);
     const int64_t first = tile_of_block(rows::OF_BLOCK);
-    const int64_t end = first + rows::OF_BLOCK < c.seq_len ? first + rows::OF_BLOCK : c.seq_len;
+    const int64_t end = end_of_keys<CAUSAL>(c, first + rows::OF_BLOCK);
     const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
     const int64_t warp_first = first + warp_row, row = warp_first + threadIdx.x % WARP / 4;
     const float scale = c.scale * ATTEND_LOG2_E;
@@ -355,7 +383,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
         commit_copies();
         wait_for_copies<1>();
         __syncthreads();
-        if (at < warp_first + rows::OF_WARP) {
+        if (!CAUSAL || at < warp_first + rows::OF_WARP) {
             float scores[BANDS][OTHERS / 8][4], d[BANDS][OTHERS / 8][4];
             multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
             multiply_rows(&tiles->d_output, warp_row, &tiles->value[stage], d);
@@ -368,7 +396,11 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
                                   &scores[band][i][j % 4], &d[band][i][j % 4]);
                 }
             }
-            if (at + OTHERS > warp_first) hide_later_keys<BANDS, OTHERS>(d, row, at, false, 0);
+            if (CAUSAL && at + OTHERS > warp_first) {
+                hide_later_keys<BANDS, OTHERS>(d, row, at, false, 0);
+            } else if (!CAUSAL && at + OTHERS > end) {
+                hide_missing_keys<BANDS, OTHERS>(d, at, end, 0);
+            }
             weigh_rows<T, BANDS, OTHERS>(d, &tiles->key[stage], d_query);
         }
         __syncthreads();
@@ -384,7 +416,7 @@ bool weft_cuda_attends(const struct weft_cuda_heads *h)
     const int64_t strides = h->query_stride | h->key_stride | h->value_stride;
     return h->dtype != WEFT_F32 && h->size > 0 && h->size <= 128 && h->size % ATTEND_CHUNK == 0 &&
            h->kv_heads > 0 && h->heads % h->kv_heads == 0 && strides % ATTEND_CHUNK == 0 &&
-           places % 16 == 0;
+           places % 16 == 0 && h->mask.window == 0 && h->mask.cap == 0;
 }
 
 template <typename T> static attend_call<T> call_of(const struct weft_cuda_heads *h)
@@ -395,7 +427,7 @@ template <typename T> static attend_call<T> call_of(const struct weft_cuda_heads
     c.heads = h->heads;
     c.shared = (int32_t)(h->heads / h->kv_heads);
     c.size = (int32_t)h->size;
-    c.scale = (float)(1 / sqrt((double)c.size));
+    c.scale = (float)(1 / sqrt(h->scalar > 0 ? h->scalar : (double)c.size));
     c.from[QUERY] = (const T *)h->query;
     c.from[KEY] = (const T *)h->key;
     c.from[VALUE] = (const T *)h->value;
@@ -421,17 +453,19 @@ template <typename F> static int with_size(int32_t size, F fn)
     return fn(std::integral_constant<int, 128>());
 }
 
-template <typename T> static int run_forward(const attend_call<T> &c, cudaStream_t stream)
+template <bool CAUSAL, typename T>
+static int run_forward(const attend_call<T> &c, cudaStream_t stream)
 {
     return with_size(c.size, [&](auto of) {
         constexpr int SIZE = decltype(of)::value, BANDS = SIZE <= 64 ? 2 : 1;
         struct weft_grid grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK, c.heads);
         grid.shared_bytes = sizeof(forward_tiles<T, SIZE, BANDS>);
-        return launch(attend_forward<T, SIZE, BANDS>, grid, stream, c);
+        return launch(attend_forward<T, SIZE, BANDS, CAUSAL>, grid, stream, c);
     });
 }
 
-template <typename T> static int run_backward(const attend_call<T> &c, cudaStream_t stream)
+template <bool CAUSAL, typename T>
+static int run_backward(const attend_call<T> &c, cudaStream_t stream)
 {
     const int error = launch(attend_dots<T>, grid_of(c, DOT_ROWS, c.heads), stream, c);
     if (error != 0) return error;
@@ -440,11 +474,11 @@ template <typename T> static int run_backward(const attend_call<T> &c, cudaStrea
         constexpr int SIZE = decltype(of)::value, BANDS = SIZE <= 64 ? 2 : 1, OTHERS = 32;
         struct weft_grid grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK, c.heads / c.shared);
         grid.shared_bytes = sizeof(keys_tiles<T, SIZE, BANDS, OTHERS>);
-        const int failed = launch(attend_keys<T, SIZE, BANDS, OTHERS>, grid, stream, c);
+        const int failed = launch(attend_keys<T, SIZE, BANDS, OTHERS, CAUSAL>, grid, stream, c);
         if (failed != 0) return failed;
         grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK, c.heads);
         grid.shared_bytes = sizeof(queries_tiles<T, SIZE, BANDS, OTHERS>);
-        return launch(attend_queries<T, SIZE, BANDS, OTHERS>, grid, stream, c);
+        return launch(attend_queries<T, SIZE, BANDS, OTHERS, CAUSAL>, grid, stream, c);
     });
 }
 
@@ -458,7 +492,7 @@ int weft_cuda_attend_heads(const struct weft_cuda_heads *h, void *output, float 
         attend_call<T> c = call_of<T>(h);
         c.forward_output = (T *)output;
         c.statistics = statistics;
-        return run_forward(c, stream);
+        return h->mask.both_ways ? run_forward<false>(c, stream) : run_forward<true>(c, stream);
     });
 }
 
@@ -481,7 +515,7 @@ int weft_cuda_attend_heads_backward(const struct weft_cuda_heads *h, const void 
         c.to[VALUE] = (T *)to->value;
         c.statistics = (float *)statistics;
         c.dots = dots;
-        return run_backward(c, stream);
+        return h->mask.both_ways ? run_backward<false>(c, stream) : run_backward<true>(c, stream);
     });
 }
 

@@ -9,17 +9,25 @@
 extern "C" {
 #endif
 
-/* Causal attention of every head of every sample. heads / kv_heads adjacent heads of queries share
- * a head of keys and values. Rows are `stride` elements apart, and those of gradients as much. The
- * output is [samples seq_len, heads size]. Statistics and dots are [samples, heads, seq_len].
- * Probabilities and gradients of scores are rounded to the dtype in between. Sums are fp32, in an
- * order that depends on seq_len and the heads that share alone. It needs bf16 or f16, heads of a
- * multiple of 8 up to 128, and rows at multiples of 16 bytes; it refuses others. */
+/* Attention of every head of every sample, causal unless the mask is another. heads / kv_heads
+ * adjacent heads of queries share a head of keys and values. Rows are `stride` elements apart, and
+ * those of gradients as much. The output is [samples seq_len, heads size]. Statistics and dots are
+ * [samples, heads, seq_len]. Probabilities and gradients of scores are rounded to the dtype in
+ * between. Sums are fp32, in an order that depends on seq_len and the heads that share alone. It
+ * needs bf16 or f16, heads of a multiple of 8 up to 128, rows at multiples of 16 bytes, and no
+ * window or cap; it refuses others. */
+struct weft_cuda_mask {
+    bool both_ways; /* a row attends to all rows of its sample */
+    int64_t window; /* a row attends to itself and earlier rows, so many; 0: all of them */
+    float cap;      /* scores x become cap tanh(x / cap); 0: they stay */
+};
 struct weft_cuda_heads {
     enum weft_dtype dtype;
     int64_t samples, seq_len, heads, kv_heads, size;
     const void *query, *key, *value;
     int64_t query_stride, key_stride, value_stride;
+    double scalar; /* scores are divided by its root; 0: by that of size */
+    struct weft_cuda_mask mask;
 };
 struct weft_cuda_head_gradients {
     void *query, *key, *value;
@@ -33,16 +41,17 @@ int weft_cuda_attend_heads_backward(const struct weft_cuda_heads *heads, const v
                                     const struct weft_cuda_head_gradients *to,
                                     struct CUstream_st *stream);
 
-/* Attention for any dtype and size of heads, by whole score matrices [samples, heads, seq_len,
- * seq_len]. Forward saves the probabilities for backward; output NULL: only these. d_scores is
- * scratch. `sums`, of weft_cuda_head_sums_bytes, is scratch too. f32 has the CPU's bits of plain
- * products. */
-int weft_cuda_attend_plain(const struct weft_cuda_heads *heads, void *probabilities, void *output,
-                           struct CUstream_st *stream);
+/* Attention for any dtype, size of heads and mask, by whole score matrices [samples, heads,
+ * seq_len, seq_len]. Forward saves the probabilities for backward; output NULL: only these. With a
+ * cap it saves scores before the cap too, unless `uncapped` is NULL, and backward needs them.
+ * d_scores is scratch. `sums`, of weft_cuda_head_sums_bytes, is scratch too. f32 has the CPU's bits
+ * of plain products. */
+int weft_cuda_attend_plain(const struct weft_cuda_heads *heads, void *uncapped, void *probabilities,
+                           void *output, struct CUstream_st *stream);
 int64_t weft_cuda_head_sums_bytes(const struct weft_cuda_heads *heads);
-int weft_cuda_attend_plain_backward(const struct weft_cuda_heads *heads, const void *probabilities,
-                                    const void *d_output, void *d_scores, float *sums,
-                                    const struct weft_cuda_head_gradients *to,
+int weft_cuda_attend_plain_backward(const struct weft_cuda_heads *heads, const void *uncapped,
+                                    const void *probabilities, const void *d_output, void *d_scores,
+                                    float *sums, const struct weft_cuda_head_gradients *to,
                                     struct CUstream_st *stream);
 
 /* Attention whose rows of qkv are [q, k, v], each for all heads: a library's shape. */
@@ -64,8 +73,9 @@ static inline struct weft_cuda_heads weft_cuda_heads_of(const struct weft_cuda_a
     const struct weft_cuda_head_gradients at =
         weft_cuda_head_gradients_of(a, (void *)(uintptr_t)a->qkv);
     const int64_t stride = 3 * a->hidden, size = a->heads > 0 ? a->hidden / a->heads : 0;
-    struct weft_cuda_heads heads = {a->dtype, a->samples, a->seq_len, a->heads, a->heads, size,
-                                    at.query, at.key,     at.value,   stride,   stride,   stride};
+    struct weft_cuda_heads heads = {a->dtype, a->samples, a->seq_len, a->heads,     a->heads,
+                                    size,     at.query,   at.key,     at.value,     stride,
+                                    stride,   stride,     0,          {false, 0, 0}};
     return heads;
 }
 int weft_cuda_attend(const struct weft_cuda_attention *attention, void *output, float *statistics,

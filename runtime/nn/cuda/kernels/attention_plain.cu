@@ -84,13 +84,16 @@ static int multiply_heads(const struct weft_cuda_heads *heads, const struct head
 
 static float scale_of(const struct weft_cuda_heads *h)
 {
-    return (float)(1 / sqrt((double)h->size));
+    return (float)(1 / sqrt(h->scalar > 0 ? h->scalar : (double)h->size));
 }
 
-int weft_cuda_attend_plain(const struct weft_cuda_heads *h, void *probabilities, void *output,
-                           struct CUstream_st *stream)
+int weft_cuda_attend_plain(const struct weft_cuda_heads *h, void *uncapped, void *probabilities,
+                           void *output, struct CUstream_st *stream)
 {
     const int64_t n = h->seq_len, size = h->size, width = h->heads * size;
+    const int64_t matrices = h->samples * h->heads;
+    const bool capped = h->mask.cap > 0;
+    void *raw = capped && uncapped != NULL ? uncapped : probabilities;
     int error = 0;
     for (int64_t i = 0; i < shared_by(h) && error == 0; i++) {
         const struct heads_product scores = {false,
@@ -101,11 +104,16 @@ int weft_cuda_attend_plain(const struct weft_cuda_heads *h, void *probabilities,
                                              scale_of(h),
                                              queries_of(h, h->query, h->query_stride, i),
                                              keys_of(h, h->key, h->key_stride),
-                                             scores_of(h, probabilities, i)};
+                                             scores_of(h, raw, i)};
         error = multiply_heads(h, &scores, h->dtype, false, stream);
     }
+    if (error == 0 && capped) {
+        error =
+            weft_cuda_soft_cap(h->dtype, matrices * n * n, h->mask.cap, raw, probabilities, stream);
+    }
     if (error == 0) {
-        error = weft_cuda_causal_softmax(h->dtype, h->samples * h->heads, n, probabilities, stream);
+        error = weft_cuda_masked_softmax(h->dtype, matrices, n, h->mask.both_ways, h->mask.window,
+                                         probabilities, stream);
     }
     for (int64_t i = 0; i < shared_by(h) && error == 0 && output != NULL; i++) {
         const struct heads_product values = {false,
@@ -153,9 +161,9 @@ static int sum_over_heads(const struct weft_cuda_heads *h, const void *p, float 
     return weft_cuda_narrow_rows(h->dtype, h->samples * n, width, sums, to_stride, to, stream);
 }
 
-int weft_cuda_attend_plain_backward(const struct weft_cuda_heads *h, const void *probabilities,
-                                    const void *d_output, void *d_scores, float *sums,
-                                    const struct weft_cuda_head_gradients *to,
+int weft_cuda_attend_plain_backward(const struct weft_cuda_heads *h, const void *uncapped,
+                                    const void *probabilities, const void *d_output, void *d_scores,
+                                    float *sums, const struct weft_cuda_head_gradients *to,
                                     struct CUstream_st *stream)
 {
     const int64_t n = h->seq_len, size = h->size, width = h->heads * size;
@@ -175,6 +183,10 @@ int weft_cuda_attend_plain_backward(const struct weft_cuda_heads *h, const void 
     if (error == 0) {
         error = weft_cuda_softmax_backward(h->dtype, h->samples * h->heads * n, n, probabilities,
                                            d_scores, stream);
+    }
+    if (error == 0 && h->mask.cap > 0) {
+        error = weft_cuda_soft_cap_backward(h->dtype, h->samples * h->heads * n * n, h->mask.cap,
+                                            uncapped, d_scores, stream);
     }
     for (int64_t i = 0; i < shared_by(h) && error == 0; i++) {
         const struct heads_product of_queries = {false,

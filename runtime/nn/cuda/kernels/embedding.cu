@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks up rows of tables by tokens and positions, and computes their gradients. Gradients are
  * added in row order, because tokens repeat. No two blocks write the same row of a table. */
-#include "runtime/nn/cuda/kernels/access.h"
+#include "runtime/nn/cuda/kernels/each.h"
 #include "runtime/nn/cuda/kernels/layers.h"
 
 /* A warp does a row of y, or of the table of positions. */
@@ -11,6 +11,7 @@ template <typename T> struct tables {
     int64_t rows, width, seq_len, vocab;
     const int32_t *tokens;
     const T *table, *positions;
+    float scale; /* of rows of the table */
     T *y;
     uint32_t *bad;
 };
@@ -21,6 +22,10 @@ GPU void embed_group(const tables<T> &t, int64_t row, int64_t token, int64_t col
 {
     float x[N] = {}, position[N];
     if (token >= 0) load<N>(t.table + token * t.width + column, x);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        x[j] = t.scale * x[j];
+    }
     if (t.positions != NULL) {
         load<N>(t.positions + row % t.seq_len * t.width + column, position);
 #pragma unroll
@@ -58,6 +63,7 @@ template <typename T, typename U> struct table_gradient {
     int64_t rows, width, table_rows, seq_len;
     const int32_t *tokens;
     const T *dy;
+    float scale; /* of rows of tokens */
     bool accumulate;
     U *gradient;
 };
@@ -191,7 +197,7 @@ GPU void add_chain(const table_gradient<T, U> &t, const token_list *list, int32_
         for (int a = 0; a < AHEAD; a++) {
 #pragma unroll
             for (int j = 0; there[a] && j < N; j++) {
-                sum[j] += x[a][j];
+                sum[j] += t.scale * x[a][j];
             }
         }
     }
@@ -231,6 +237,81 @@ __global__ void __launch_bounds__(TABLE_THREADS) embed_tokens(table_gradient<T, 
     add_list<N>(t, list, adds);
 }
 
+/* A table's row joins each row of x. */
+template <typename T> struct add_rows_op {
+    enum { GROUP = 16 / (int)sizeof(T) };
+    int64_t width, seq_len;
+    bool by_position;
+    const T *x, *table, *first;
+    T *y;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        const int64_t column = i % width, position = i / width % seq_len;
+        float values[N], added[N];
+        load<N>(first != NULL && position == 0 ? first + column : x + i, values);
+        load<N>(table + (by_position ? position * width : 0) + column, added);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = values[j] + added[j];
+        }
+        store<N>(values, y + i);
+    }
+    /* No group crosses the end of a row. */
+    bool is_aligned(int64_t i) const
+    {
+        return i == 0 && width % GROUP == 0 && group_begins(x, GROUP, 0) &&
+               group_begins(table, GROUP, 0) && group_begins(first, GROUP, 0) &&
+               group_begins(y, GROUP, 0);
+    }
+};
+
+template <typename T> struct clear_first_op {
+    enum { GROUP = 16 / (int)sizeof(T) };
+    int64_t width, seq_len;
+    const T *from;
+    T *to;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        float values[N] = {};
+        if (i / width % seq_len != 0) load<N>(from + i, values);
+        store<N>(values, to + i);
+    }
+    bool is_aligned(int64_t i) const
+    {
+        return i == 0 && width % GROUP == 0 && group_begins(from, GROUP, 0) &&
+               group_begins(to, GROUP, 0);
+    }
+};
+
+static float scale_of(const struct weft_cuda_embedding *e)
+{
+    return e->scale != 0.0f ? e->scale : 1.0f;
+}
+
+int weft_cuda_add_rows(enum weft_dtype dtype, const struct weft_cuda_added_rows *a, const void *x,
+                       void *y, struct CUstream_st *stream)
+{
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        const add_rows_op<T> op = {a->width,     a->seq_len,          a->by_position,
+                                   (const T *)x, (const T *)a->table, (const T *)a->first,
+                                   (T *)y};
+        return launch_each(op, a->rows * a->width, stream);
+    });
+}
+
+int weft_cuda_clear_first_rows(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t seq_len,
+                               const void *from, void *to, struct CUstream_st *stream)
+{
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        const clear_first_op<T> op = {width, seq_len, (const T *)from, (T *)to};
+        return launch_each(op, rows * width, stream);
+    });
+}
+
 int weft_cuda_embed(enum weft_dtype dtype, const struct weft_cuda_embedding *e, const void *table,
                     const void *positions, void *y, uint32_t *bad, struct CUstream_st *stream)
 {
@@ -238,8 +319,15 @@ int weft_cuda_embed(enum weft_dtype dtype, const struct weft_cuda_embedding *e, 
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
         enum { GROUP = 16 / (int)sizeof(T) };
-        const tables<T> t = {e->rows,   e->width,         e->seq_len,           e->vocab,
-                             e->tokens, (const T *)table, (const T *)positions, (T *)y,
+        const tables<T> t = {e->rows,
+                             e->width,
+                             e->seq_len,
+                             e->vocab,
+                             e->tokens,
+                             (const T *)table,
+                             (const T *)positions,
+                             scale_of(e),
+                             (T *)y,
                              bad};
         const bool wide = e->width % GROUP == 0 && group_begins(t.table, GROUP, 0) &&
                           group_begins(t.positions, GROUP, 0) && group_begins(t.y, GROUP, 0);
@@ -263,10 +351,9 @@ template <typename T, typename U>
 static table_gradient<T, U> gradient_of(const struct weft_cuda_embedding *e, int64_t table_rows,
                                         const struct weft_cuda_table *table)
 {
-    return {e->rows,           e->width,
-            table_rows,        e->seq_len,
-            e->tokens,         (const T *)table->dy,
-            table->accumulate, (U *)table->gradient};
+    return {e->rows,     e->width,          table_rows,
+            e->seq_len,  e->tokens,         (const T *)table->dy,
+            scale_of(e), table->accumulate, (U *)table->gradient};
 }
 
 template <typename T, typename U> static bool table_is_wide(const table_gradient<T, U> &t)

@@ -21,6 +21,21 @@ int weft_cuda_relu(enum weft_dtype dtype, int64_t n, const void *x, void *y,
 int weft_cuda_relu_backward(enum weft_dtype dtype, int64_t n, const void *y, const void *dy,
                             void *dx, struct CUstream_st *stream);
 
+/* The same of GELU with the error function. And of tanh, whose backward takes the output y. */
+int weft_cuda_gelu_erf(enum weft_dtype dtype, int64_t n, const void *x, void *y,
+                       struct CUstream_st *stream);
+int weft_cuda_gelu_erf_backward(enum weft_dtype dtype, int64_t n, const void *x, const void *dy,
+                                void *dx, struct CUstream_st *stream);
+int weft_cuda_tanh(enum weft_dtype dtype, int64_t n, const void *x, void *y,
+                   struct CUstream_st *stream);
+int weft_cuda_tanh_backward(enum weft_dtype dtype, int64_t n, const void *y, const void *dy,
+                            void *dx, struct CUstream_st *stream);
+/* y = cap tanh(x / cap), and y may be x; d = d (1 - tanh(x / cap)^2), in place. The CPU's bits. */
+int weft_cuda_soft_cap(enum weft_dtype dtype, int64_t n, float cap, const void *x, void *y,
+                       struct CUstream_st *stream);
+int weft_cuda_soft_cap_backward(enum weft_dtype dtype, int64_t n, float cap, const void *x, void *d,
+                                struct CUstream_st *stream);
+
 /* The same of y = max(x, 0)^2, and its backward from x. */
 int weft_cuda_squared_relu(enum weft_dtype dtype, int64_t n, const void *x, void *y,
                            struct CUstream_st *stream);
@@ -37,10 +52,18 @@ int weft_cuda_gate_backward(enum weft_dtype dtype, int64_t rows, int64_t width, 
                             const void *gate, const void *up, int64_t dy_stride, const void *dy,
                             void *d_gate, void *d_up, struct CUstream_st *stream);
 
+/* The same with gelu(gate). */
+int weft_cuda_gate_gelu(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
+                        const void *gate, const void *up, void *y, struct CUstream_st *stream);
+int weft_cuda_gate_gelu_backward(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
+                                 const void *gate, const void *up, int64_t dy_stride,
+                                 const void *dy, void *d_gate, void *d_up,
+                                 struct CUstream_st *stream);
+
 /* y = (x - mean) rstd weight + bias in every row; the CPU's bits. */
-int weft_cuda_layer_norm(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
-                         const void *weight, const void *bias, void *y, float *mean, float *rstd,
-                         struct CUstream_st *stream);
+int weft_cuda_layer_norm(enum weft_dtype dtype, int64_t rows, int64_t width, float epsilon,
+                         const void *x, const void *weight, const void *bias, void *y, float *mean,
+                         float *rstd, struct CUstream_st *stream);
 /* dx = residual + gradient by x (either may be NULL), with the CPU's bits. `sums` [2, width],
  * unless NULL, gets the gradients of weight and bias, in an order that depends on the number of
  * rows alone. The workspace has weft_cuda_layer_norm_bytes(rows, width) bytes. Without one the sums
@@ -56,12 +79,14 @@ int weft_cuda_layer_norm_backward(enum weft_dtype dtype, const struct weft_cuda_
                                   void *dx, float *sums, void *workspace,
                                   struct CUstream_st *stream);
 
-/* y = x rstd weight in every part of each row: `parts` adjacent ones of `width`. rstd [rows,
- * parts]. Rows of x, dx and the residual have one stride, and those of y and dy another. Backward
- * is as that of a layer norm, with `sums` [width] and a workspace of weft_cuda_rms_norm_bytes. */
+/* y = x rstd (shift + weight) in every part of each row: `parts` adjacent ones of `width`. rstd
+ * [rows, parts]. Rows of x, dx and the residual have one stride, and those of y and dy another.
+ * Backward is as that of a layer norm, with `sums` [width] and a workspace of
+ * weft_cuda_rms_norm_bytes. */
 struct weft_cuda_rms {
     int64_t rows, parts, width, x_stride, y_stride;
     const void *x, *weight;
+    float shift; /* 0 or 1 */
 };
 int weft_cuda_rms_norm(enum weft_dtype dtype, const struct weft_cuda_rms *norm, float epsilon,
                        void *y, float *rstd, struct CUstream_st *stream);
@@ -87,6 +112,7 @@ int weft_cuda_rope(enum weft_dtype dtype, const struct weft_cuda_rope *rope, voi
 struct weft_cuda_embedding {
     int64_t rows, width, seq_len, vocab;
     const int32_t *tokens;
+    float scale; /* multiplies rows of the table, and their gradients; 0: 1 */
 };
 int weft_cuda_embed(enum weft_dtype dtype, const struct weft_cuda_embedding *embedding,
                     const void *table, const void *positions, void *y, uint32_t *bad,
@@ -105,10 +131,23 @@ int weft_cuda_embed_positions(enum weft_dtype dtype, const struct weft_cuda_embe
                               int64_t positions, const struct weft_cuda_table *table,
                               struct CUstream_st *stream);
 
+/* y = x + table[0], or x + table[row % seq_len] by position. `first`, unless NULL, takes the place
+ * of each sample's first row of x. The CPU's bits. */
+struct weft_cuda_added_rows {
+    int64_t rows, width, seq_len;
+    bool by_position;
+    const void *table, *first;
+};
+int weft_cuda_add_rows(enum weft_dtype dtype, const struct weft_cuda_added_rows *added,
+                       const void *x, void *y, struct CUstream_st *stream);
+/* Copies rows, and clears each sample's first one. */
+int weft_cuda_clear_first_rows(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t seq_len,
+                               const void *from, void *to, struct CUstream_st *stream);
+
 /* Turns logits [rows, width] in place into the gradient of -log softmax(logits)[target]. Rows of
  * logits are `stride` elements apart. `losses` [rows] gets these terms. *bad gets the minimum of
  * itself and the rows with a target out of range. The loss of such a row, and of one with
- * WEFT_NO_TARGET, is 0. */
+ * WEFT_NO_TARGET or WEFT_LEFT_OUT, is 0. WEFT_LEFT_OUT makes the row 0 too. */
 int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
                             const int32_t *targets, void *logits, double *losses, uint32_t *bad,
                             struct CUstream_st *stream);
@@ -116,6 +155,10 @@ int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width, 
 int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
                                   int64_t stride, const int32_t *targets, void *logits,
                                   double *losses, uint32_t *bad, struct CUstream_st *stream);
+/* The same of cap tanh(logits / cap). */
+int weft_cuda_capped_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
+                                   int64_t stride, float cap, const int32_t *targets, void *logits,
+                                   double *losses, uint32_t *bad, struct CUstream_st *stream);
 /* Sums the losses in order; `adds`: adds to *total. */
 int weft_cuda_loss_total(int64_t n, const double *losses, bool adds, double *total,
                          struct CUstream_st *stream);
@@ -137,10 +180,11 @@ int weft_cuda_pool(enum weft_dtype dtype, int64_t samples, int64_t seq_len, int6
 int weft_cuda_spread(enum weft_dtype dtype, int64_t samples, int64_t seq_len, int64_t width,
                      const void *dy, void *dx, struct CUstream_st *stream);
 
-/* Works in place on consecutive causal matrices [width, width]. Row i becomes the softmax of its
- * columns 0 to i, and 0 after them. The CPU's bits, except for NaN. */
-int weft_cuda_causal_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, void *x,
-                             struct CUstream_st *stream);
+/* Works in place on consecutive matrices [width, width]. Row i becomes the softmax of its columns 0
+ * to i, or of the last `window` of these (0: of all), and 0 elsewhere; `both_ways`: of its whole
+ * row. The CPU's bits, except for NaN. */
+int weft_cuda_masked_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, bool both_ways,
+                             int64_t window, void *x, struct CUstream_st *stream);
 /* d = p (d - sum of d p in the row), in place; the CPU's bits. */
 int weft_cuda_softmax_backward(enum weft_dtype dtype, int64_t rows, int64_t width, const void *p,
                                void *d, struct CUstream_st *stream);

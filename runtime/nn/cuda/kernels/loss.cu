@@ -116,6 +116,14 @@ __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
     const int64_t target = targets[row];
     const bool good = target >= 0 && target < width;
     T *x = logits + row * stride;
+    if (target == WEFT_LEFT_OUT) {
+        for_row(x, width, [&](int64_t i, auto count) {
+            const float none[decltype(count)::value] = {};
+            store<decltype(count)::value>(none, x + i);
+        });
+        if (threadIdx.x == 0) losses[row] = 0.0;
+        return;
+    }
     const float wanted = good ? widen(x[target]) : 0.0f;
     const T *from = HELD ? hold_row((const T *)x, width) : x;
     struct powers p = {-INFINITY, 0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layer norm. Rows and their gradients have the CPU's bits. Gradients of weight and bias are sums
  * of columns. */
-#include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/cuda/kernels/columns.h"
 #include "runtime/nn/cuda/kernels/layers.h"
 #include "runtime/nn/cuda/kernels/staged.h"
@@ -12,7 +11,7 @@ template <typename T> struct norm_rows {
     int64_t rows, width;
     const T *x, *weight, *bias;
     T *y;
-    float *mean, *rstd;
+    float epsilon, *mean, *rstd;
 };
 
 template <typename T>
@@ -39,7 +38,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS) layer_norm(norm_rows<
         }
         add_to_lanes<T>(i, values, squares);
     });
-    const float r = 1.0f / sqrtf(sum_of_team(squares) / (float)n.width + WEFT_NORM_EPSILON);
+    const float r = 1.0f / sqrtf(sum_of_team(squares) / (float)n.width + n.epsilon);
     for_elements<T>(width, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N], weight[N], bias[N];
@@ -81,7 +80,7 @@ __global__ void __launch_bounds__(STAGED_THREADS) layer_norm_staged(norm_rows<T>
     const float m = sum[0] / (float)width;
     sum_staged(
         own, width, [&](int i, float(&to)[1][1]) { to[0][0] += (x[i] - m) * (x[i] - m); }, sum);
-    const float r = 1.0f / sqrtf(sum[0] / (float)width + WEFT_NORM_EPSILON);
+    const float r = 1.0f / sqrtf(sum[0] / (float)width + n.epsilon);
     if (own >= 0 && threadIdx.x % ROW_LANES == 0) {
         facts[2 * own] = n.mean[first + own] = m;
         facts[2 * own + 1] = n.rstd[first + own] = r;
@@ -231,15 +230,16 @@ template <typename T> struct norm_columns {
     }
 };
 
-int weft_cuda_layer_norm(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
-                         const void *weight, const void *bias, void *y, float *mean, float *rstd,
-                         struct CUstream_st *stream)
+int weft_cuda_layer_norm(enum weft_dtype dtype, int64_t rows, int64_t width, float epsilon,
+                         const void *x, const void *weight, const void *bias, void *y, float *mean,
+                         float *rstd, struct CUstream_st *stream)
 {
     if (rows <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        const norm_rows<T> n = {rows,   width, (const T *)x, (const T *)weight, (const T *)bias,
-                                (T *)y, mean,  rstd};
+        const norm_rows<T> n = {
+            rows,    width, (const T *)x, (const T *)weight, (const T *)bias, (T *)y,
+            epsilon, mean,  rstd};
         const struct staging s =
             staging_of(width, 1, FACTS,
                        is_in_groups(n.x, width) && is_in_groups(n.weight, width) &&

@@ -23,12 +23,18 @@ GPU int64_t part_number(const part_rows &r, int64_t row)
     return row * r.parts + blockIdx.y;
 }
 
+/* The number that a norm multiplies by. */
+GPU float shifted(float shift, float weight)
+{
+    return shift != 0.0f ? shift + weight : weight;
+}
+
 template <typename T> struct rms_rows {
     int64_t count, width; /* rows; of a part */
     part_rows of_x, of_y;
     const T *x, *weight;
     T *y;
-    float epsilon, *rstd;
+    float epsilon, shift, *rstd;
 };
 
 template <typename T>
@@ -57,7 +63,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS) rms_norm(rms_rows<T> 
         load<N>(n.weight + i, weight);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            values[j] = values[j] * r * weight[j];
+            values[j] = values[j] * r * shifted(n.shift, weight[j]);
         }
         store<N>(values, y + i);
     });
@@ -96,7 +102,7 @@ __global__ void __launch_bounds__(STAGED_THREADS) rms_norm_staged(rms_rows<T> n,
         load<N>(n.weight + i, weight);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            values[j] = values[j] * facts[row] * weight[j];
+            values[j] = values[j] * facts[row] * shifted(n.shift, weight[j]);
         }
         store<N>(values, n.y + part_begin(n.of_y, first + row) + i);
     });
@@ -109,6 +115,7 @@ template <typename T> struct rms_gradients {
     const float *rstd;
     const T *dy, *residual;
     T *dx;
+    float shift;
 };
 
 template <typename T>
@@ -129,7 +136,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         load<N>(n.weight + i, weight);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            x[j] = dy[j] * weight[j] * (x[j] * r);
+            x[j] = dy[j] * shifted(n.shift, weight[j]) * (x[j] * r);
         }
         add_to_lanes<T>(i, x, lanes);
     });
@@ -143,7 +150,8 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         if (n.residual != NULL) load<N>(n.residual + at + i, residual);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            const float dx = r * (dy[j] * weight[j] - x[j] * r * mean);
+            const float g = dy[j] * shifted(n.shift, weight[j]);
+            const float dx = r * (g - x[j] * r * mean);
             x[j] = n.residual != NULL ? residual[j] + dx : dx;
         }
         store<N>(x, n.dx + at + i);
@@ -166,7 +174,7 @@ __global__ void __launch_bounds__(STAGED_THREADS) rms_norm_dx_staged(rms_gradien
         load<N>(n.weight + i, weight);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            dy[j] = dy[j] * weight[j];
+            dy[j] = dy[j] * shifted(n.shift, weight[j]);
             x[j] = x[j] * r;
         }
         store<N>(dy, g + row * s.pitch + i);
@@ -251,6 +259,7 @@ int weft_cuda_rms_norm(enum weft_dtype dtype, const struct weft_cuda_rms *norm, 
                                (const T *)norm->weight,
                                (T *)y,
                                epsilon,
+                               norm->shift,
                                rstd};
         const bool in_groups = x_stride % STAGED_GROUP == 0 && y_stride % STAGED_GROUP == 0 &&
                                is_in_groups(n.x, w) && is_in_groups(n.weight, w) &&
@@ -289,7 +298,8 @@ int weft_cuda_rms_norm_backward(enum weft_dtype dtype, const struct weft_cuda_rm
                                     rstd,
                                     (const T *)dy,
                                     (const T *)residual,
-                                    (T *)dx};
+                                    (T *)dx,
+                                    norm->shift};
         int error = 0;
         if (sums != NULL)
             error = launch_columns(rms_columns<T>{n}, count_of(norm), w, sums, (float *)workspace,

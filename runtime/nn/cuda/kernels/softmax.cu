@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, row by row with the CPU's bits: of causal score matrices for plain attention, and of
- * logits for their loss. */
+/* Softmax, row by row with the CPU's bits: of score matrices for plain attention, and of logits for
+ * their loss. */
 #include "runtime/nn/cuda/kernels/layers.h"
 #include "runtime/nn/cuda/kernels/rows.h"
 
@@ -18,15 +18,19 @@ GPU float of_key(int32_t key)
     return weft_float_of(bits ^ ((0u - (bits >> 31)) & 0x7fffffffu));
 }
 
-/* Row i of each matrix has columns 0 to i. The others count as -inf and become 0. */
+/* Row i of each matrix has columns 0 to i, or all, or the last `window` of those up to i. The
+ * others count as -inf and become 0. */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
-    causal_softmax(int64_t rows, int64_t width, T *matrices, bool wide)
+    masked_softmax(int64_t rows, int64_t width, bool both_ways, int64_t window, T *matrices,
+                   bool wide)
 {
     enum { EACH = team<T>::EACH };
-    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0, last = row % width;
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
+    const int64_t last = both_ways ? width - 1 : row % width;
+    const int64_t first = window > 0 ? last - window + 1 : 0;
     T *x = matrices + (n > 0 ? row * width : 0);
-    int32_t most = last < width - 1 ? key_of(-INFINITY) : INT32_MIN;
+    int32_t most = first > 0 || last < width - 1 ? key_of(-INFINITY) : INT32_MIN;
     for_elements<T>(n, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N];
@@ -34,7 +38,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
 #pragma unroll
         for (int j = 0; j < N; j++) {
             const int32_t key = key_of(values[j]);
-            most = i + j <= last && key > most ? key : most;
+            most = i + j >= first && i + j <= last && key > most ? key : most;
         }
     });
     const float greatest = of_key(maximum_of_team<T>(most));
@@ -45,7 +49,8 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         load<N>(x + i, values);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            values[j] = exponential((i + j <= last ? values[j] : -INFINITY) - greatest);
+            const bool seen = i + j >= first && i + j <= last;
+            values[j] = exponential((seen ? values[j] : -INFINITY) - greatest);
         }
         add_to_lanes<T>(i, values, lanes);
     });
@@ -56,7 +61,8 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         load<N>(x + i, values);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            values[j] = exponential((i + j <= last ? values[j] : -INFINITY) - greatest) * by;
+            const bool seen = i + j >= first && i + j <= last;
+            values[j] = exponential((seen ? values[j] : -INFINITY) - greatest) * by;
         }
         store<N>(values, x + i);
     });
@@ -72,7 +78,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     enum { EACH = team<T>::EACH };
     const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
     const int64_t target = row < rows ? targets[row] : -1;
-    const bool good = target >= 0 && target < n;
+    const bool good = target >= 0 && target < n, left_out = target == WEFT_LEFT_OUT;
     T *x = logits + (n > 0 ? row * stride : 0);
     int32_t most = INT32_MIN;
     for_elements<T>(n, wide, [&](int64_t i, auto count) {
@@ -109,13 +115,72 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
                 losses[row] = log((double)sum) - ((double)values[j] - (double)greatest);
                 values[j] = probability - 1.0f;
             } else {
-                values[j] = probability;
+                values[j] = left_out ? 0.0f : probability;
             }
         }
         store<N>(values, x + i);
     });
     if (row >= rows || good || threadIdx.x % team<T>::SIZE != 0) return;
-    if (target != WEFT_NO_TARGET) atomicMin(bad, (uint32_t)row);
+    if (target != WEFT_NO_TARGET && !left_out) atomicMin(bad, (uint32_t)row);
+    losses[row] = 0.0;
+}
+
+/* The same of cap tanh(logits / cap). The largest logit has the largest capped one. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
+    capped_cross_entropy(int64_t rows, int64_t width, int64_t stride, float cap,
+                         const int32_t *targets, T *logits, double *losses, uint32_t *bad,
+                         bool wide)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
+    const int64_t target = row < rows ? targets[row] : -1;
+    const bool good = target >= 0 && target < n, left_out = target == WEFT_LEFT_OUT;
+    T *x = logits + (n > 0 ? row * stride : 0);
+    int32_t most = INT32_MIN;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int32_t key = key_of(values[j]);
+            most = key > most ? key : most;
+        }
+    });
+    const float greatest = cap * tanh_of(of_key(maximum_of_team<T>(most)) / cap);
+    float lanes[EACH] = {};
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = exponential(cap * tanh_of(values[j] / cap) - greatest);
+        }
+        add_to_lanes<T>(i, values, lanes);
+    });
+    const float sum = sum_of_team(lanes), by = 1.0f / sum;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float part = tanh_of(values[j] / cap), capped = cap * part;
+            const float probability = exponential(capped - greatest) * by;
+            if (good && i + j == target) {
+                const float again = capped / cap;
+                losses[row] = log((double)sum) - ((double)capped - (double)greatest);
+                values[j] = (probability - 1.0f) * (1.0f - again * again);
+            } else {
+                values[j] = left_out ? 0.0f : probability * (1.0f - part * part);
+            }
+        }
+        store<N>(values, x + i);
+    });
+    if (row >= rows || good || threadIdx.x % team<T>::SIZE != 0) return;
+    if (target != WEFT_NO_TARGET && !left_out) atomicMin(bad, (uint32_t)row);
     losses[row] = 0.0;
 }
 
@@ -152,15 +217,15 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     });
 }
 
-int weft_cuda_causal_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, void *x,
-                             struct CUstream_st *stream)
+int weft_cuda_masked_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, bool both_ways,
+                             int64_t window, void *x, struct CUstream_st *stream)
 {
     const int64_t rows = matrices * width;
     if (rows <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        return launch(causal_softmax<T>, grid_of_rows<T>(rows), stream, rows, width, (T *)x,
-                      rows_are_wide((const T *)x, width, width));
+        return launch(masked_softmax<T>, grid_of_rows<T>(rows), stream, rows, width, both_ways,
+                      window, (T *)x, rows_are_wide((const T *)x, width, width));
     });
 }
 
@@ -173,6 +238,19 @@ int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t w
         typedef decltype(type) T;
         return launch(cross_entropy_plain<T>, grid_of_rows<T>(rows), stream, rows, width, stride,
                       targets, (T *)logits, losses, bad,
+                      rows_are_wide((const T *)logits, width, stride));
+    });
+}
+
+int weft_cuda_capped_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
+                                   int64_t stride, float cap, const int32_t *targets, void *logits,
+                                   double *losses, uint32_t *bad, struct CUstream_st *stream)
+{
+    if (rows <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch(capped_cross_entropy<T>, grid_of_rows<T>(rows), stream, rows, width, stride,
+                      cap, targets, (T *)logits, losses, bad,
                       rows_are_wide((const T *)logits, width, stride));
     });
 }

@@ -15,6 +15,9 @@ int weft_cuda_activate_forward(const struct weft_cuda_walked *s)
     if (kind == WEFT_WORD_RELU) return weft_cuda_relu(dtype, elements_of(s->at), x, y, s->on);
     if (kind == WEFT_WORD_SQUARED_RELU)
         return weft_cuda_squared_relu(dtype, elements_of(s->at), x, y, s->on);
+    if (kind == WEFT_WORD_GELU_ERF)
+        return weft_cuda_gelu_erf(dtype, elements_of(s->at), x, y, s->on);
+    if (kind == WEFT_WORD_TANH) return weft_cuda_tanh(dtype, elements_of(s->at), x, y, s->on);
     return weft_cuda_gelu(dtype, elements_of(s->at), x, y, s->on);
 }
 
@@ -29,5 +32,10 @@ int weft_cuda_activate_backward(const struct weft_cuda_walked *s)
                                        s->on);
     if (kind == WEFT_WORD_SQUARED_RELU)
         return weft_cuda_squared_relu_backward(dtype, elements_of(s->at), x, dy, dx, s->on);
+    if (kind == WEFT_WORD_GELU_ERF)
+        return weft_cuda_gelu_erf_backward(dtype, elements_of(s->at), x, dy, dx, s->on);
+    if (kind == WEFT_WORD_TANH)
+        return weft_cuda_tanh_backward(dtype, elements_of(s->at), s->at->out[0].data, dy, dx,
+                                       s->on);
     return weft_cuda_gelu_backward(dtype, elements_of(s->at), x, dy, dx, s->on);
 }

@@ -8,9 +8,10 @@ enum { QUERY, KEY, VALUE };
 static struct weft_cuda_heads heads_of(const struct weft_nn_walked *at)
 {
     const struct weft_nn_operand *in = at->in;
+    const int64_t window = at->step->sizes.window, seq_len = at->call->batch.seq_len;
     return (struct weft_cuda_heads){.dtype = at->call->batch.compute,
                                     .samples = at->call->batch.samples,
-                                    .seq_len = at->call->batch.seq_len,
+                                    .seq_len = seq_len,
                                     .heads = at->step->sizes.heads,
                                     .kv_heads = at->step->sizes.kv_heads,
                                     .size = at->step->sizes.head_dim,
@@ -19,7 +20,11 @@ static struct weft_cuda_heads heads_of(const struct weft_nn_walked *at)
                                     .value = in[VALUE].data,
                                     .query_stride = in[QUERY].stride,
                                     .key_stride = in[KEY].stride,
-                                    .value_stride = in[VALUE].stride};
+                                    .value_stride = in[VALUE].stride,
+                                    .scalar = at->step->numbers.scalar,
+                                    .mask = {.both_ways = at->step->sizes.causal == 0,
+                                             .window = window < seq_len ? window : 0,
+                                             .cap = (float)at->step->numbers.cap}};
 }
 
 /* The same heads of one sample. */
@@ -72,18 +77,19 @@ int weft_cuda_attend_forward(const struct weft_cuda_walked *s)
         return weft_cuda_attention_forward(s->cuda, at->walk, at->step, &all, at->out[0].data,
                                            at->statistics[0], s->scratch, s->on);
     if (saves_probabilities(at))
-        return weft_cuda_attend_plain(&all, at->statistics[0], at->out[0].data, s->on);
+        return weft_cuda_attend_plain(&all, NULL, at->statistics[0], at->out[0].data, s->on);
     int code = 0;
     for (int64_t i = 0; i < all.samples && code == 0; i++) {
         const struct weft_cuda_heads heads = sample_of(&all, i);
-        code = weft_cuda_attend_plain(
-            &heads, s->scratch, weft_nn_to(all.dtype, at->out[0].data, output_at(&all, i)), s->on);
+        code = weft_cuda_attend_plain(&heads, NULL, s->scratch,
+                                      weft_nn_to(all.dtype, at->out[0].data, output_at(&all, i)),
+                                      s->on);
     }
     return code;
 }
 
 /* Backward of a sample whose probabilities are not saved. The scratch has them, gradients of
- * scores, and sums. */
+ * scores, with a cap the scores before it, and sums. */
 static int backward_again(const struct weft_cuda_walked *s, const struct weft_cuda_heads *all,
                           int64_t sample)
 {
@@ -91,12 +97,13 @@ static int backward_again(const struct weft_cuda_walked *s, const struct weft_cu
     const struct weft_cuda_heads heads = sample_of(all, sample);
     const struct weft_cuda_head_gradients to = gradients_of(at, all, sample);
     const void *d_output = weft_nn_at(all->dtype, at->d_out.data, output_at(all, sample));
-    char *d_scores = s->scratch + score_bytes(&heads);
-    float *sums = (float *)(void *)(d_scores + score_bytes(&heads));
-    const int code = weft_cuda_attend_plain(&heads, s->scratch, NULL, s->on);
+    char *d_scores = s->scratch + score_bytes(&heads), *next = d_scores + score_bytes(&heads);
+    void *uncapped = heads.mask.cap > 0 ? next : NULL;
+    float *sums = (float *)(void *)(uncapped != NULL ? next + score_bytes(&heads) : next);
+    const int code = weft_cuda_attend_plain(&heads, uncapped, s->scratch, NULL, s->on);
     if (code != 0) return code;
-    return weft_cuda_attend_plain_backward(&heads, s->scratch, d_output, d_scores, sums, &to,
-                                           s->on);
+    return weft_cuda_attend_plain_backward(&heads, uncapped, s->scratch, d_output, d_scores, sums,
+                                           &to, s->on);
 }
 
 int weft_cuda_attend_step_backward(const struct weft_cuda_walked *s)
@@ -109,9 +116,9 @@ int weft_cuda_attend_step_backward(const struct weft_cuda_walked *s)
                                             at->statistics[0], at->d_out.data, s->scratch, &to,
                                             s->on);
     if (saves_probabilities(at))
-        return weft_cuda_attend_plain_backward(&all, at->statistics[0], at->d_out.data, s->scratch,
-                                               (float *)(void *)(s->scratch + score_bytes(&all)),
-                                               &to, s->on);
+        return weft_cuda_attend_plain_backward(
+            &all, NULL, at->statistics[0], at->d_out.data, s->scratch,
+            (float *)(void *)(s->scratch + score_bytes(&all)), &to, s->on);
     int code = 0;
     for (int64_t i = 0; i < all.samples && code == 0; i++)
         code = backward_again(s, &all, i);

@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/numbers.h"
 #include "runtime/nn/cuda/layers/walk.h"
 
 enum { TOKENS, POSITIONS };
+
+/* The scale of token rows, as a number of the compute dtype: models were trained with that. */
+static float scale_of(const struct weft_nn_walked *at)
+{
+    const float given = (float)at->step->numbers.scale;
+    switch (at->call->batch.compute) {
+    case WEFT_F32:
+    case WEFT_DTYPE_COUNT:
+        return given;
+    case WEFT_BF16:
+        return weft_bf16_widen(weft_bf16_narrow(given));
+    case WEFT_F16:
+        return weft_f16_widen(weft_f16_narrow(given));
+    }
+    return given;
+}
 
 static struct weft_cuda_embedding embedding_of(const struct weft_nn_walked *at)
 {
@@ -9,7 +26,8 @@ static struct weft_cuda_embedding embedding_of(const struct weft_nn_walked *at)
                                         .width = at->out[0].columns,
                                         .seq_len = at->call->batch.seq_len,
                                         .vocab = at->step->sizes.vocab,
-                                        .tokens = at->in[0].data};
+                                        .tokens = at->in[0].data,
+                                        .scale = scale_of(at)};
 }
 
 int weft_cuda_embed_forward(const struct weft_cuda_walked *s)

@@ -42,7 +42,7 @@ static bool lacks_probabilities(const struct weft_nn_cuda *cuda, const struct we
     for (int32_t i = 0; i < walk->n_steps && cuda->plain; i++) {
         const struct weft_walk_step *step = &walk->steps[i];
         if (strcmp(step->op->name, "attend") == 0 && step->from->save != WEFT_WORD_LOG_SUMS &&
-            weft_heads_save_statistics(&walk->batch, step->sizes.head_dim))
+            walk->batch.on_gpu && !walk->batch.plain && weft_attend_uses_tensor_cores(walk, step))
             return true;
     }
     return false;
@@ -81,10 +81,6 @@ static enum weft_status refuse_walk(const struct weft_nn_cuda *cuda, const struc
                          "too, or to other products here",
                          walk->layer->name);
     }
-    const char *attribute = weft_walk_gpu_lacks(walk);
-    if (attribute != NULL)
-        return weft_fail(err, WEFT_E_DATA, "layer %s: a GPU has no kernels of its \"%s\"",
-                         walk->layer->name, attribute);
     return WEFT_OK;
 }
 

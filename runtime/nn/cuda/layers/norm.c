@@ -14,7 +14,8 @@ static struct weft_cuda_rms rms_of(const struct weft_nn_walked *at)
                                   .x_stride = at->in[0].stride,
                                   .y_stride = at->out[0].stride,
                                   .x = at->in[0].data,
-                                  .weight = weft_nn_step_weight(at, WEIGHT)};
+                                  .weight = weft_nn_step_weight(at, WEIGHT),
+                                  .shift = (float)at->step->numbers.shift};
 }
 
 int weft_cuda_norm_forward(const struct weft_cuda_walked *s)
@@ -26,9 +27,9 @@ int weft_cuda_norm_forward(const struct weft_cuda_walked *s)
                                   at->out[0].data, at->statistics[0], s->on);
     }
     return weft_cuda_layer_norm(weft_cuda_step_dtype(s), at->in[0].rows, at->in[0].columns,
-                                at->in[0].data, weft_nn_step_weight(at, WEIGHT),
-                                weft_nn_step_weight(at, BIAS), at->out[0].data,
-                                at->statistics[MEAN], at->statistics[RSTD], s->on);
+                                (float)at->step->numbers.epsilon, at->in[0].data,
+                                weft_nn_step_weight(at, WEIGHT), weft_nn_step_weight(at, BIAS),
+                                at->out[0].data, at->statistics[MEAN], at->statistics[RSTD], s->on);
 }
 
 static int rms_backward(const struct weft_cuda_walked *s, void *workspace)

@@ -35,6 +35,8 @@ weft_cuda_step_fn weft_cuda_attend_forward, weft_cuda_attend_step_backward;
 weft_cuda_step_fn weft_cuda_activate_forward, weft_cuda_activate_backward;
 weft_cuda_step_fn weft_cuda_embed_forward, weft_cuda_embed_backward;
 weft_cuda_step_fn weft_cuda_mean_rows_forward, weft_cuda_mean_rows_backward;
+weft_cuda_step_fn weft_cuda_first_rows_forward, weft_cuda_first_rows_backward;
+weft_cuda_step_fn weft_cuda_add_rows_forward, weft_cuda_add_rows_backward;
 weft_cuda_step_fn weft_cuda_loss_forward, weft_cuda_add_forward;
 
 static inline enum weft_dtype weft_cuda_step_dtype(const struct weft_cuda_walked *s)

@@ -74,6 +74,18 @@ enum weft_status weft_hub_source_copy(const char *from, const char *to, bool con
     return WEFT_OK;
 }
 
+/* Tells of parameters that no layer takes, as transformers does. */
+static void tell_left_out(const struct weft_hub_files *files)
+{
+    struct weft_text names;
+    weft_text_init(&names);
+    weft_hub_files_add_left_out(files, &names);
+    if (names.length > 0)
+        weft_log(WEFT_LOG_WARNING, "the model has no such head, so these are not read: %s",
+                 weft_text_chars(&names));
+    weft_text_finish(&names);
+}
+
 enum weft_status weft_hub_source_keep(const struct weft_hub_files *files, const char *folder,
                                       struct weft_error *err)
 {
@@ -96,6 +108,7 @@ enum weft_status weft_hub_source_keep(const struct weft_hub_files *files, const 
                                  weft_tensor_type_name(tensor->type));
     }
     weft_json_end_object(&writer);
+    tell_left_out(files);
     weft_text_add(&text, "\n");
     if (status == WEFT_OK)
         status =

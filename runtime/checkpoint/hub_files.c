@@ -37,6 +37,14 @@ static struct weft_hub_tensor find_tensor(const struct weft_hub_files *files, co
     return out;
 }
 
+/* By the name, otherwise by the older one. */
+static struct weft_hub_tensor find_entry(struct weft_hub_files *files, const char *name)
+{
+    const struct weft_hub_tensor found = find_tensor(files, name);
+    const char *old = found.tensor == NULL ? weft_hub_old_name(&files->map->pool, name) : NULL;
+    return old != NULL ? find_tensor(files, old) : found;
+}
+
 /* Files */
 
 static void join_name(const char *folder, const char *name, struct weft_text *out)
@@ -219,7 +227,7 @@ static enum weft_status map_files(struct weft_hub_files *files, const struct wef
     files->tensors = calloc((size_t)files->map->n + 1, sizeof *files->tensors);
     if (files->tensors == NULL) return weft_fail_memory(err, files->path);
     for (int32_t e = 0; e < files->map->n; e++)
-        files->tensors[e] = find_tensor(files, files->map->entries[e].name);
+        files->tensors[e] = find_entry(files, files->map->entries[e].name);
     return WEFT_OK;
 }
 
@@ -320,7 +328,7 @@ static enum weft_status visit_rest(const struct weft_hub_files *files,
     for (int32_t i = 0; i < file->n_tensors; i++) {
         const struct weft_hub_tensor rest = {file, &file->tensors[i]};
         const char *name = rest.tensor->name;
-        if (used[i] || weft_hub_is_buffer(files->map, name)) continue;
+        if (used[i] || weft_hub_is_unread(files->map, name)) continue;
         if (strcmp(name, weft_hub_head_name(files->map->family)) == 0)
             WEFT_TRY(compare_head(files, &rest, err));
         else
@@ -345,6 +353,17 @@ enum weft_status weft_hub_files_rest(const struct weft_hub_files *files,
         free(used);
     }
     return status;
+}
+
+void weft_hub_files_add_left_out(const struct weft_hub_files *files, struct weft_text *out)
+{
+    for (int32_t f = 0; f < files->n; f++) {
+        const struct weft_safetensors *file = files->files[f];
+        for (int32_t i = 0; i < file->n_tensors; i++) {
+            if (!weft_hub_is_left_out(files->map, file->tensors[i].name)) continue;
+            weft_text_addf(out, "%s%s", out->length > 0 ? ", " : "", file->tensors[i].name);
+        }
+    }
 }
 
 /* Reading */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "runtime/checkpoint/hub_map.h"
 #include "runtime/checkpoint/safetensors.h"
 
@@ -38,8 +39,12 @@ const struct weft_hub_map *weft_hub_files_map(const struct weft_hub_files *files
 const struct weft_safetensors_tensor *weft_hub_files_tensor(const struct weft_hub_files *files,
                                                             int32_t entry);
 
-/* Calls `visit` for each tensor that the map does not have. Buffers are skipped, and so is a copy
- * of the token table as a tied head. WEFT_E_DATA if that head differs from the table. */
+/* Appends the names of parameters that the family's class does not have, joined by ", ". */
+void weft_hub_files_add_left_out(const struct weft_hub_files *files, struct weft_text *out);
+
+/* Calls `visit` for each tensor that the map does not have. Buffers and heads that are left out are
+ * skipped, and so is a copy of the token table as a tied head. WEFT_E_DATA if that head differs
+ * from the table. */
 typedef void weft_hub_files_visit(void *context, const char *name);
 WEFT_MUST_USE enum weft_status weft_hub_files_rest(const struct weft_hub_files *files,
                                                    weft_hub_files_visit *visit, void *context,

@@ -199,13 +199,40 @@ void weft_hub_map_destroy(struct weft_hub_map *map)
     free(map);
 }
 
-bool weft_hub_is_buffer(const struct weft_hub_map *map, const char *name)
+/* The row of a tensor that no model reads, or NULL. */
+static const struct weft_hub_row *find_unread(const struct weft_hub_map *map, const char *name)
 {
-    const size_t length = strlen(map->prefix);
-    if (strncmp(name, map->prefix, length) != 0) return false;
-    for (const struct weft_hub_row *row = map->family->rows; row->hub != NULL; row++)
-        if (row->own == NULL && fits_pattern(name + length, row->hub)) return true;
-    return false;
+    for (const struct weft_hub_row *row = map->family->rows; row->hub != NULL; row++) {
+        const char *prefix = weft_hub_prefix_at(row->place, map->prefix);
+        const size_t length = strlen(prefix);
+        if (row->own == NULL && strncmp(name, prefix, length) == 0 &&
+            fits_pattern(name + length, row->hub))
+            return row;
+    }
+    return NULL;
+}
+
+bool weft_hub_is_unread(const struct weft_hub_map *map, const char *name)
+{
+    return find_unread(map, name) != NULL;
+}
+
+bool weft_hub_is_left_out(const struct weft_hub_map *map, const char *name)
+{
+    const struct weft_hub_row *row = find_unread(map, name);
+    return row != NULL && row->left_out;
+}
+
+const char *weft_hub_old_name(struct weft_pool *pool, const char *name)
+{
+    static const char *const ends[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                          {"LayerNorm.bias", "LayerNorm.beta"}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t length = strlen(name), end = strlen(ends[i][0]);
+        if (length >= end && strcmp(name + length - end, ends[i][0]) == 0)
+            return weft_pool_format(pool, "%.*s%s", (int)(length - end), name, ends[i][1]);
+    }
+    return NULL;
 }
 
 const char *weft_hub_table_name(const struct weft_hub_family *family)

@@ -42,8 +42,13 @@ WEFT_MUST_USE enum weft_status weft_hub_map_create(const struct weft_model *mode
                                                    struct weft_error *err);
 void weft_hub_map_destroy(struct weft_hub_map *map); /* accepts NULL */
 
-/* Whether a name of the files is of a buffer. */
-bool weft_hub_is_buffer(const struct weft_hub_map *map, const char *name);
+/* Whether a name of the files is of a buffer, or of a head that the family's class does not have.
+ */
+bool weft_hub_is_unread(const struct weft_hub_map *map, const char *name);
+bool weft_hub_is_left_out(const struct weft_hub_map *map, const char *name);
+/* The name that BERT's first files have in place of this one: gamma and beta of norms; NULL: none.
+ * It lasts as long as the pool. */
+const char *weft_hub_old_name(struct weft_pool *pool, const char *name);
 /* The name of a family's table of tokens without the prefix, and that of a head. */
 const char *weft_hub_table_name(const struct weft_hub_family *family);
 const char *weft_hub_head_name(const struct weft_hub_family *family);

@@ -5,31 +5,35 @@
 
 #define EMBEDDING(own, hub)                                                                        \
     {                                                                                              \
-        WEFT_HUB_IN_EMBEDDING, own, hub, false                                                     \
+        WEFT_HUB_IN_EMBEDDING, own, hub, false, false                                              \
     }
 #define BLOCK(own, hub)                                                                            \
     {                                                                                              \
-        WEFT_HUB_IN_BLOCK, own, hub, false                                                         \
+        WEFT_HUB_IN_BLOCK, own, hub, false, false                                                  \
     }
 #define TURNED(own, hub)                                                                           \
     {                                                                                              \
-        WEFT_HUB_IN_BLOCK, own, hub, true                                                          \
+        WEFT_HUB_IN_BLOCK, own, hub, true, false                                                   \
     }
 #define NORM(own, hub)                                                                             \
     {                                                                                              \
-        WEFT_HUB_IN_NORM, own, hub, false                                                          \
+        WEFT_HUB_IN_NORM, own, hub, false, false                                                   \
     }
 #define HEAD                                                                                       \
     {                                                                                              \
-        WEFT_HUB_IN_HEAD, "weight", "lm_head.weight", false                                        \
+        WEFT_HUB_IN_HEAD, "weight", "lm_head.weight", false, false                                 \
     }
 #define BUFFER(hub)                                                                                \
     {                                                                                              \
-        WEFT_HUB_IN_BLOCK, NULL, hub, false                                                        \
+        WEFT_HUB_IN_BLOCK, NULL, hub, false, false                                                 \
+    }
+#define LEFT_OUT(place, hub)                                                                       \
+    {                                                                                              \
+        place, NULL, hub, false, true                                                              \
     }
 #define END                                                                                        \
     {                                                                                              \
-        WEFT_HUB_PLACES, NULL, NULL, false                                                         \
+        WEFT_HUB_PLACES, NULL, NULL, false, false                                                  \
     }
 
 /* GPT-2's products are written as input x weight. */
@@ -131,9 +135,9 @@ const struct weft_hub_row weft_hub_gemma_rows[] = {
 const struct weft_hub_row weft_hub_bert_rows[] = {
     EMBEDDING("tokens", "embeddings.word_embeddings.weight"),
     EMBEDDING("positions", "embeddings.position_embeddings.weight"),
-    {WEFT_HUB_IN_TYPES, "table", "embeddings.token_type_embeddings.weight", false},
-    {WEFT_HUB_IN_EMBEDDING_NORM, "weight", "embeddings.LayerNorm.weight", false},
-    {WEFT_HUB_IN_EMBEDDING_NORM, "bias", "embeddings.LayerNorm.bias", false},
+    {WEFT_HUB_IN_TYPES, "table", "embeddings.token_type_embeddings.weight", false, false},
+    {WEFT_HUB_IN_EMBEDDING_NORM, "weight", "embeddings.LayerNorm.weight", false, false},
+    {WEFT_HUB_IN_EMBEDDING_NORM, "bias", "embeddings.LayerNorm.bias", false, false},
     BLOCK("attn.q.weight", "encoder.layer.{i}.attention.self.query.weight"),
     BLOCK("attn.q.bias", "encoder.layer.{i}.attention.self.query.bias"),
     BLOCK("attn.k.weight", "encoder.layer.{i}.attention.self.key.weight"),
@@ -150,13 +154,17 @@ const struct weft_hub_row weft_hub_bert_rows[] = {
     BLOCK("mlp.proj.bias", "encoder.layer.{i}.output.dense.bias"),
     BLOCK("ln2.weight", "encoder.layer.{i}.output.LayerNorm.weight"),
     BLOCK("ln2.bias", "encoder.layer.{i}.output.LayerNorm.bias"),
-    {WEFT_HUB_IN_DENSE, "weight", "cls.predictions.transform.dense.weight", false},
-    {WEFT_HUB_IN_DENSE, "bias", "cls.predictions.transform.dense.bias", false},
+    {WEFT_HUB_IN_DENSE, "weight", "cls.predictions.transform.dense.weight", false, false},
+    {WEFT_HUB_IN_DENSE, "bias", "cls.predictions.transform.dense.bias", false, false},
     /* No tensor: the row names the module. */
-    {WEFT_HUB_IN_ACTIVATION, "-", "cls.predictions.transform.transform_act_fn.-", false},
-    {WEFT_HUB_IN_HEAD_NORM, "weight", "cls.predictions.transform.LayerNorm.weight", false},
-    {WEFT_HUB_IN_HEAD_NORM, "bias", "cls.predictions.transform.LayerNorm.bias", false},
-    {WEFT_HUB_IN_HEAD, "weight", "cls.predictions.decoder.weight", false},
-    {WEFT_HUB_IN_HEAD, "bias", "cls.predictions.bias", false},
+    {WEFT_HUB_IN_ACTIVATION, "-", "cls.predictions.transform.transform_act_fn.-", false, false},
+    {WEFT_HUB_IN_HEAD_NORM, "weight", "cls.predictions.transform.LayerNorm.weight", false, false},
+    {WEFT_HUB_IN_HEAD_NORM, "bias", "cls.predictions.transform.LayerNorm.bias", false, false},
+    {WEFT_HUB_IN_HEAD, "weight", "cls.predictions.decoder.weight", false, false},
+    {WEFT_HUB_IN_HEAD, "bias", "cls.predictions.bias", false, false},
     BUFFER("embeddings.position_ids"),
+    LEFT_OUT(WEFT_HUB_IN_NORM, "pooler.dense.weight"),
+    LEFT_OUT(WEFT_HUB_IN_NORM, "pooler.dense.bias"),
+    LEFT_OUT(WEFT_HUB_IN_HEAD, "cls.seq_relationship.weight"),
+    LEFT_OUT(WEFT_HUB_IN_HEAD, "cls.seq_relationship.bias"),
     END};

@@ -16,6 +16,10 @@ SCALED = {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_facto
 GEMMA = {**LLAMA, "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "head_dim": 12,
          "num_attention_heads": 3, "num_key_value_heads": 1, "tie_word_embeddings": True}
 FAMILIES = {
+    "bert": {"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_act": "gelu", "hidden_size": 32,
+             "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 48, "max_position_embeddings": 64,
+             "type_vocab_size": 2, "vocab_size": 256, "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0,
+             "attention_probs_dropout_prob": 0.0},
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 32, "n_head": 2, "n_layer": 3,
              "n_inner": None, "n_positions": 16, "vocab_size": 256, "activation_function": "gelu_new",
              "layer_norm_epsilon": 1e-5},
@@ -51,6 +55,25 @@ def shapes_of_gpt2(config):
     yield "transformer.ln_f.bias", [width]
     if not config.get("tie_word_embeddings", True):
         yield "lm_head.weight", [config["vocab_size"], width]
+
+
+def shapes_of_bert(config):
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    norm, dense = "LayerNorm", "dense"
+    for name, rows in (("word", "vocab_size"), ("position", "max_position_embeddings"), ("token_type", "type_vocab_size")):
+        yield f"bert.embeddings.{name}_embeddings.weight", [config[rows], width]
+    parts = [("bert.embeddings", norm, [width])]
+    for i in range(config["num_hidden_layers"]):
+        at = f"bert.encoder.layer.{i}"
+        parts += [(f"{at}.attention.self", name, [width, width]) for name in ("query", "key", "value")]
+        parts += [(f"{at}.attention.output", dense, [width, width]), (f"{at}.attention.output", norm, [width]),
+                  (f"{at}.intermediate", dense, [inner, width]), (f"{at}.output", dense, [width, inner]),
+                  (f"{at}.output", norm, [width])]
+    parts += [("cls.predictions.transform", dense, [width, width]), ("cls.predictions.transform", norm, [width])]
+    for at, name, shape in parts:
+        yield f"{at}.{name}.weight", shape
+        yield f"{at}.{name}.bias", shape[:1]
+    yield "cls.predictions.bias", [config["vocab_size"]]
 
 
 def shapes_of_llama(config):
@@ -98,7 +121,7 @@ def numbers(rng, dtype, count):
 
 def tensors_of(config, rng, dtypes):
     """(name, dtype, shape, bytes) of a model; each tensor has one of the dtypes."""
-    shapes = shapes_of_gpt2 if config["model_type"] == "gpt2" else shapes_of_llama
+    shapes = {"gpt2": shapes_of_gpt2, "bert": shapes_of_bert}.get(config["model_type"], shapes_of_llama)
     out = []
     for name, shape in shapes(config):
         dtype = rng.choice(dtypes)

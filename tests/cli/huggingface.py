@@ -57,6 +57,23 @@ def names_without_a_prefix_and_buffers_of_old_files_are_read(weft):
 
 
 @case
+def berts_first_files_are_read(weft):
+    """Norms named gamma and beta, a pooler, and a head of sentence pairs, which the class does not have."""
+    entries = tensors_of(FAMILIES["bert"], seeded(), ["F32"])
+    heads = [(name, "F32", [2], bytes(8)) for name in ("bert.pooler.dense.weight", "bert.pooler.dense.bias",
+                                                       "cls.seq_relationship.weight", "cls.seq_relationship.bias")]
+    old = [(name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"), *rest)
+           for name, *rest in entries]
+    assert [name for name, *_ in old] != [name for name, *_ in entries]
+    write_hub(weft, "first", FAMILIES["bert"], old + heads)
+    weft.expect(0, "import", "first", "-o", "first-run", says=["no such head", heads[0][0], heads[3][0]])
+    weft.expect(0, "export", "first-run", "--to", "hf", "-o", "first-out")
+    same_model(weft, "first-out", entries)
+    write_hub(weft, "bad", FAMILIES["bert"], old + heads + [("bert.pooler.other", "F32", [1], bytes(4))])
+    weft.expect(65, "import", "bad", "-o", "bad-run", says="not the model's (1): bert.pooler.other")
+
+
+@case
 def an_export_may_have_shards_and_another_type(weft):
     rng = seeded()
     config = FAMILIES["qwen3"]

@@ -13,8 +13,7 @@
 
 bool weft_attend_uses_tensor_cores(const struct weft_walk *walk, const struct weft_walk_step *step)
 {
-    const int64_t window = step->sizes.window;
-    return (window == 0 || window >= walk->batch.seq_len) && step->numbers.cap == 0 &&
+    return step->numbers.cap == 0 &&
            weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
 }
 

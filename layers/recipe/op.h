@@ -103,7 +103,7 @@ int64_t weft_step_stripes(struct weft_walk *walk, int64_t rows, int64_t width);
 int64_t weft_value_element(const struct weft_walk *walk, const struct weft_value *value);
 
 /* True if a GPU's tensor cores attend in the step, unless products are plain. Their kernels lack
- * windows within the sequence and caps. */
+ * caps of scores. */
 bool weft_attend_uses_tensor_cores(const struct weft_walk *walk, const struct weft_walk_step *step);
 
 #endif

@@ -104,8 +104,6 @@ static void what_it_cannot_do_is_refused(void)
     h = weft_cuda_heads_of(&a);
     emu_expect(!weft_cuda_attends(&h), "36 elements");
     h = weft_cuda_heads_of(&c.attention);
-    h.mask = {false, 3, 0};
-    emu_expect(!weft_cuda_attends(&h), "a window");
     h.mask = {true, 0, 5};
     emu_expect(!weft_cuda_attends(&h), "a cap");
     a = c.attention;
@@ -127,24 +125,56 @@ static void asks_for_whole_sectors_and_all_banks(void)
     emu_watch_limit({});
 }
 
+/* Compares every head with fp64. */
+static void expect_call(const struct call *c)
+{
+    c->run();
+    for (int64_t i = 0; i < c->s.samples * c->s.heads; i++) {
+        const struct head h(c, i / c->s.heads, i % c->s.heads);
+        expect_output(&h);
+        expect_gradients(&h);
+    }
+}
+
+/* Runs the kernels of every size and dtype. */
+static void expect_every_size(const struct weft_cuda_mask &mask)
+{
+    for (int64_t size : {32, 64, 96, 128}) {
+        for (enum weft_dtype dtype : {WEFT_BF16, WEFT_F16}) {
+            struct call c({1, 9, 1, size}, dtype);
+            c.mask = mask;
+            expect_call(&c);
+        }
+    }
+}
+
 /* Rows see all rows: fewer than a tile, a tile, and keys of several tiles with some missing. */
 static void both_ways_are_near_fp64(void)
 {
     const struct shape all[] = {{1, 1, 1, 8},    {2, 20, 2, 64}, {1, 64, 1, 32},
-                                {1, 150, 2, 32}, {1, 70, 1, 96}, {1, 37, 1, 128}};
-    for (struct shape s : all) {
-        for (enum weft_dtype dtype : {WEFT_BF16, WEFT_F16}) {
-            struct call c(s, dtype);
-            c.scalar = s.heads == 2 ? 3 : 0;
-            c.mask.both_ways = true;
-            c.run();
-            for (int64_t i = 0; i < s.samples * s.heads; i++) {
-                const struct head h(&c, i / s.heads, i % s.heads);
-                expect_output(&h);
-                expect_gradients(&h);
-            }
-        }
+                                {1, 150, 1, 32}, {1, 70, 1, 96}, {1, 37, 1, 128}};
+    for (int i = 0; i < 6; i++) {
+        struct call c(all[i], i % 2 == 0 ? WEFT_BF16 : WEFT_F16);
+        c.scalar = i % 3 == 1 ? 3 : 0;
+        c.mask.both_ways = true;
+        expect_call(&c);
     }
+    expect_every_size({true, 0, 0});
+}
+
+/* Windows of a row, of parts of tiles and of several tiles. Whole tiles of keys come before some.
+ */
+static void windows_are_near_fp64(void)
+{
+    const struct shape all[] = {{1, 20, 1, 64}, {1, 150, 1, 32}, {1, 150, 1, 32},
+                                {1, 70, 1, 96}, {1, 100, 1, 64}, {1, 70, 1, 128}};
+    const int64_t windows[] = {1, 2 + emu_below(30), 65 + emu_below(60), 40, 1 + emu_below(99), 7};
+    for (int i = 0; i < 6; i++) {
+        struct call c(all[i], i % 2 == 0 ? WEFT_F16 : WEFT_BF16);
+        c.mask.window = windows[i];
+        expect_call(&c);
+    }
+    expect_every_size({false, 4, 0});
 }
 
 /* The power of a missing key, with a score of 0, would overflow next to far scores below 0. */
@@ -199,11 +229,13 @@ int main(int argc, char **argv)
                           asks_for_whole_sectors_and_all_banks);
     emu_case_without_bits("heads share keys and values", heads_share_keys_and_values);
     emu_case_without_bits("both ways are near fp64", both_ways_are_near_fp64);
+    emu_case_without_bits("windows are near fp64", windows_are_near_fp64);
     emu_case_without_bits("missing keys have no part", missing_keys_have_no_part);
-    return emu_end({"attend_forward<bf16, 32, 2, true>", "attend_forward<f16, 128, 1, true>",
-                    "attend_dots<f16>", "attend_keys<bf16, 96, 1, 32, true>",
-                    "attend_keys<f16, 64, 2, 32, true>", "attend_queries<bf16, 128, 1, 32, true>",
-                    "attend_queries<f16, 32, 2, 32, true>", "attend_forward<f16, 64, 2, false>",
-                    "attend_keys<bf16, 32, 2, 32, false>",
-                    "attend_queries<f16, 96, 1, 32, false>"});
+    return emu_end({"attend_forward<bf16, 32, 2, 1>", "attend_forward<f16, 128, 1, 1>",
+                    "attend_dots<f16>", "attend_keys<bf16, 96, 1, 32, 1>",
+                    "attend_keys<f16, 64, 2, 32, 1>", "attend_queries<bf16, 128, 1, 32, 1>",
+                    "attend_queries<f16, 32, 2, 32, 1>", "attend_forward<f16, 64, 2, 0>",
+                    "attend_forward<bf16, 32, 2, 2>", "attend_keys<f16, 64, 2, 32, 2>",
+                    "attend_queries<bf16, 128, 1, 32, 2>", "attend_keys<bf16, 32, 2, 32, 0>",
+                    "attend_queries<f16, 96, 1, 32, 0>"});
 }

@@ -235,7 +235,7 @@ Test(emulated_layers, heads_with_poolers_and_caps)
     check_everywhere(capped, 2, 5);
 }
 
-/* Blocks of Gemma: windows and caps, which tensor cores lack, and a scalar. */
+/* Blocks of Gemma: windows, a scalar, and caps, which tensor cores lack. */
 static struct weft_layer gemma_block(const struct weft_kind *kind, int64_t window, double cap)
 {
     struct weft_layer layer = subject_llama(kind, 16, 4, 2, 8, 24);

@@ -216,7 +216,7 @@ def encoders_and_gemma_have_the_cpus_bits(weft):
 
 @case
 def their_own_kernels_have_the_same_bits_everywhere_near_the_cpus(weft):
-    """Tensor cores attend in encoders and in gemma3_block, and not in the others."""
+    """Tensor cores attend in all blocks but gemma2_block, which has a cap."""
     for name, layers, what in (("BERT", BERT, {"masked": MASKED}), ("GEMMA", GEMMA, {})):
         some = [({"planner": "all-fsdp"}, {}),
                 ({"planner": "all-dp", "recompute": "selective"},

@@ -210,6 +210,11 @@ bool weft_cuda_on_tensor_cores(bool plain, const struct weft_walk *walk,
     return !plain && weft_attend_uses_tensor_cores(walk, step);
 }
 
+static bool has_window(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    return step->sizes.window > 0 && step->sizes.window < walk->batch.seq_len;
+}
+
 /* True if rows of the step's inputs are [q, k, v] of as many heads each; then its shape. */
 static bool is_of_library(const struct weft_walk *walk, const struct weft_walk_step *step,
                           struct weft_cuda_attention *out)
@@ -225,7 +230,8 @@ static bool is_of_library(const struct weft_walk *walk, const struct weft_walk_s
                                         .heads = step->sizes.heads,
                                         .hidden = hidden};
     return step->sizes.kv_heads == step->sizes.heads && step->numbers.scalar == 0 &&
-           step->sizes.causal != 0 && walk->values[place].columns == 3 * hidden;
+           step->sizes.causal != 0 && !has_window(walk, step) &&
+           walk->values[place].columns == 3 * hidden;
 }
 
 static bool is_attention(const struct weft_walk_step *step)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of 16-bit heads on tensor cores, causal or of all rows. A tile of queries meets tiles
- * of keys, and scores stay in registers. Backward has two passes, by keys and by queries, and each
- * sums its own outputs. Scores are powers of two, and a row's statistic is the logarithm of its
- * sum. */
+/* Attention of 16-bit heads on tensor cores, causal, within a window, or of all rows. A tile of
+ * queries meets tiles of keys, and scores stay in registers. Backward has two passes, by keys and
+ * by queries, and each sums its own outputs. Scores are powers of two, and a row's statistic is the
+ * logarithm of its sum. */
 #include "runtime/nn/cuda/kernels/attend.h"
 #include "runtime/nn/cuda/kernels/attention.h"
 
+/* Masks that kernels are compiled for. */
+enum { ALL_KEYS, EARLIER_KEYS, WINDOW_OF_KEYS };
+
 template <typename T> struct attend_call {
     int64_t samples, seq_len, heads;
+    int64_t window; /* of WINDOW_OF_KEYS */
     int32_t shared; /* heads of queries that share one of keys and values */
     int32_t size;
     float scale; /* of scores */
@@ -90,10 +94,38 @@ GPU void hide_missing_keys(float (&x)[BANDS][OTHERS / 8][4], int64_t other, int6
 }
 
 /* Keys that a tile of queries sees: up to its last row if attention is causal. */
-template <bool CAUSAL, typename T>
-GPU int64_t end_of_keys(const attend_call<T> &c, int64_t tile_end)
+template <int MASK, typename T> GPU int64_t end_of_keys(const attend_call<T> &c, int64_t tile_end)
 {
-    return CAUSAL && tile_end < c.seq_len ? tile_end : c.seq_len;
+    return MASK != ALL_KEYS && tile_end < c.seq_len ? tile_end : c.seq_len;
+}
+
+/* The first tile of keys that a tile of queries from row `first` on sees. */
+template <int MASK, int KEYS, typename T>
+GPU int64_t begin_of_keys(const attend_call<T> &c, int64_t first)
+{
+    const int64_t before = MASK == WINDOW_OF_KEYS ? first - c.window + 1 : 0;
+    return before > 0 ? before / KEYS * KEYS : 0;
+}
+
+/* Sets x of pairs with a key before the query's window, as in hide_later_keys. */
+template <int BANDS, int OTHERS>
+GPU void hide_far_keys(float (&x)[BANDS][OTHERS / 8][4], int64_t row, int64_t other, bool turned,
+                       int64_t window, float to)
+{
+    const int distance = (int)(row - other), lane = (int)(threadIdx.x % WARP);
+    const int far = (int)window;
+#pragma unroll
+    for (int band = 0; band < BANDS; band++) {
+#pragma unroll
+        for (int i = 0; i < OTHERS / 8; i++) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const int mine = distance + band * ATTEND_BAND + j / 2 * 8;
+                const int column = i * 8 + lane % 4 * 2 + j % 2;
+                if (turned ? column >= mine + far : column <= mine - far) x[band][i][j] = to;
+            }
+        }
+    }
 }
 
 /* Four lanes share a row of sums. */
@@ -109,6 +141,11 @@ GPU float maximum_of_row(float x)
 }
 
 enum { FORWARD_KEYS = 64 };
+
+/* The score of a key before the window. A row may see no key of its first tile. The powers there
+ * are 1, and the next tile multiplies them by 0, which an infinity would turn into NaN. Products
+ * with a power of 2 are exact, so the difference of two is 0. */
+static const float FAR_SCORE = -0x1p100f;
 
 template <typename T, int SIZE, int BANDS> struct forward_tiles {
     attend_tile<T, attend_rows<BANDS>::OF_BLOCK, SIZE> query;
@@ -178,7 +215,7 @@ GPU void end_forward(const attend_call<T> &c, const forward_state<SIZE, BANDS> &
     store_rows(s.output, by, &tiles->query, output_rows(c, c.forward_output, blockIdx.y), first);
 }
 
-template <typename T, int SIZE, int BANDS, bool CAUSAL>
+template <typename T, int SIZE, int BANDS, int MASK>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<T> c)
 {
     typedef attend_rows<BANDS> rows;
@@ -187,7 +224,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<
     const head_rows<const T> keys = part_rows(c, c.from, KEY, shared);
     const head_rows<const T> values = part_rows(c, c.from, VALUE, shared);
     const int64_t first = tile_of_block(rows::OF_BLOCK);
-    const int64_t end = end_of_keys<CAUSAL>(c, first + rows::OF_BLOCK);
+    const int64_t end = end_of_keys<MASK>(c, first + rows::OF_BLOCK);
     const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
     const int64_t warp_first = first + warp_row, row = warp_first + threadIdx.x % WARP / 4;
     const float scale = c.scale * ATTEND_LOG2_E;
@@ -196,11 +233,12 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<
     for (int i = 0; i < 2 * BANDS; i++) {
         s.greatest[i / 2][i % 2] = -INFINITY;
     }
+    const int64_t begin = begin_of_keys<MASK, FORWARD_KEYS>(c, first);
     start_rows(part_rows(c, c.from, QUERY, head), first, &tiles->query);
-    start_rows(keys, 0, &tiles->key[0]);
-    start_rows(values, 0, &tiles->value[0]);
+    start_rows(keys, begin, &tiles->key[0]);
+    start_rows(values, begin, &tiles->value[0]);
     commit_copies();
-    for (int64_t at = 0, stage = 0; at < end; at += FORWARD_KEYS, stage = 1 - stage) {
+    for (int64_t at = begin, stage = 0; at < end; at += FORWARD_KEYS, stage = 1 - stage) {
         if (at + FORWARD_KEYS < end) {
             start_rows(keys, at + FORWARD_KEYS, &tiles->key[1 - stage]);
             start_rows(values, at + FORWARD_KEYS, &tiles->value[1 - stage]);
@@ -208,13 +246,16 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<
         commit_copies();
         wait_for_copies<1>();
         __syncthreads();
-        if (!CAUSAL || at < warp_first + rows::OF_WARP) {
+        if (MASK == ALL_KEYS || at < warp_first + rows::OF_WARP) {
             float scores[BANDS][FORWARD_KEYS / 8][4];
             multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
-            if (CAUSAL && at + FORWARD_KEYS > warp_first) {
+            if (MASK != ALL_KEYS && at + FORWARD_KEYS > warp_first) {
                 hide_later_keys<BANDS, FORWARD_KEYS>(scores, row, at, false, -INFINITY);
-            } else if (!CAUSAL && at + FORWARD_KEYS > end) {
+            } else if (MASK == ALL_KEYS && at + FORWARD_KEYS > end) {
                 hide_missing_keys<BANDS, FORWARD_KEYS>(scores, at, end, -INFINITY);
+            }
+            if (MASK == WINDOW_OF_KEYS && at <= warp_first + rows::OF_WARP - 1 - c.window) {
+                hide_far_keys<BANDS, FORWARD_KEYS>(scores, row, at, false, c.window, FAR_SCORE);
             }
             take_powers(scores, scale, &s);
             weigh_rows<T, BANDS, FORWARD_KEYS>(scores, &tiles->value[stage], s.output);
@@ -284,13 +325,15 @@ GPU void start_queries(const attend_call<T> &c, int head, int first, int stage,
     }
 }
 
-template <typename T, int SIZE, int BANDS, int OTHERS, bool CAUSAL>
+template <typename T, int SIZE, int BANDS, int OTHERS, int MASK>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> c)
 {
     typedef attend_rows<BANDS> rows;
     keys_tiles<T, SIZE, BANDS, OTHERS> *tiles = shared_memory<keys_tiles<T, SIZE, BANDS, OTHERS>>();
     /* 32 bits leave registers for the sums. */
-    const int first = (int)blockIdx.x * rows::OF_BLOCK, count = (int)c.seq_len;
+    const int first = (int)blockIdx.x * rows::OF_BLOCK;
+    const int64_t last = MASK == WINDOW_OF_KEYS ? first + rows::OF_BLOCK + c.window - 1 : c.seq_len;
+    const int count = (int)(last < c.seq_len ? last : c.seq_len);
     const int lane = (int)(threadIdx.x % WARP);
     const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
     const int warp_first = first + warp_row, key = warp_first + lane / 4;
@@ -300,14 +343,15 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> 
     start_rows(part_rows(c, c.from, VALUE, blockIdx.y), first, &tiles->value);
 #pragma unroll 1
     for (int head = (int)blockIdx.y * c.shared; head < (int)(blockIdx.y + 1) * c.shared; head++) {
-        start_queries(c, head, CAUSAL ? first : 0, 0, tiles);
+        start_queries(c, head, MASK != ALL_KEYS ? first : 0, 0, tiles);
         commit_copies();
-        for (int at = CAUSAL ? first : 0, stage = 0; at < count; at += OTHERS, stage = 1 - stage) {
+        for (int at = MASK != ALL_KEYS ? first : 0, stage = 0; at < count;
+             at += OTHERS, stage = 1 - stage) {
             if (at + OTHERS < count) start_queries(c, head, at + OTHERS, 1 - stage, tiles);
             commit_copies();
             wait_for_copies<1>();
             __syncthreads();
-            if (!CAUSAL || at + OTHERS > warp_first) {
+            if (MASK == ALL_KEYS || at + OTHERS > warp_first) {
                 float scores[BANDS][OTHERS / 8][4], d[BANDS][OTHERS / 8][4];
                 multiply_rows(&tiles->key, warp_row, &tiles->query[stage], scores);
                 multiply_rows(&tiles->value, warp_row, &tiles->d_output[stage], d);
@@ -321,9 +365,13 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> 
                                       &d[j / 4][i][j % 4]);
                     }
                 }
-                if (CAUSAL && at < warp_first + rows::OF_WARP - 1) {
+                if (MASK != ALL_KEYS && at < warp_first + rows::OF_WARP - 1) {
                     hide_later_keys<BANDS, OTHERS>(scores, key, at, true, 0);
                     hide_later_keys<BANDS, OTHERS>(d, key, at, true, 0);
+                }
+                if (MASK == WINDOW_OF_KEYS && at + OTHERS > warp_first + c.window) {
+                    hide_far_keys<BANDS, OTHERS>(scores, key, at, true, c.window, 0);
+                    hide_far_keys<BANDS, OTHERS>(d, key, at, true, c.window, 0);
                 }
                 weigh_rows<T, BANDS, OTHERS>(scores, &tiles->d_output[stage], d_value);
                 weigh_rows<T, BANDS, OTHERS>(d, &tiles->query[stage], d_key);
@@ -347,7 +395,7 @@ template <typename T, int SIZE, int BANDS, int OTHERS> struct queries_tiles {
     attend_tile<T, OTHERS, SIZE> key[2], value[2];
 };
 
-template <typename T, int SIZE, int BANDS, int OTHERS, bool CAUSAL>
+template <typename T, int SIZE, int BANDS, int OTHERS, int MASK>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<T> c)
 {
     typedef attend_rows<BANDS> rows;
@@ -357,7 +405,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
     const head_rows<const T> keys = part_rows(c, c.from, KEY, shared);
     const head_rows<const T> values = part_rows(c, c.from, VALUE, shared);
     const int64_t first = tile_of_block(rows::OF_BLOCK);
-    const int64_t end = end_of_keys<CAUSAL>(c, first + rows::OF_BLOCK);
+    const int64_t end = end_of_keys<MASK>(c, first + rows::OF_BLOCK);
     const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
     const int64_t warp_first = first + warp_row, row = warp_first + threadIdx.x % WARP / 4;
     const float scale = c.scale * ATTEND_LOG2_E;
@@ -371,11 +419,12 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
         scaled[i / 2][i % 2] = c.scale;
     }
     start_rows(part_rows(c, c.from, QUERY, head), first, &tiles->query);
+    const int64_t begin = begin_of_keys<MASK, OTHERS>(c, first);
     start_rows(output_rows(c, c.d_output, head), first, &tiles->d_output);
-    start_rows(keys, 0, &tiles->key[0]);
-    start_rows(values, 0, &tiles->value[0]);
+    start_rows(keys, begin, &tiles->key[0]);
+    start_rows(values, begin, &tiles->value[0]);
     commit_copies();
-    for (int64_t at = 0, stage = 0; at < end; at += OTHERS, stage = 1 - stage) {
+    for (int64_t at = begin, stage = 0; at < end; at += OTHERS, stage = 1 - stage) {
         if (at + OTHERS < end) {
             start_rows(keys, at + OTHERS, &tiles->key[1 - stage]);
             start_rows(values, at + OTHERS, &tiles->value[1 - stage]);
@@ -383,7 +432,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
         commit_copies();
         wait_for_copies<1>();
         __syncthreads();
-        if (!CAUSAL || at < warp_first + rows::OF_WARP) {
+        if (MASK == ALL_KEYS || at < warp_first + rows::OF_WARP) {
             float scores[BANDS][OTHERS / 8][4], d[BANDS][OTHERS / 8][4];
             multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
             multiply_rows(&tiles->d_output, warp_row, &tiles->value[stage], d);
@@ -396,10 +445,13 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
                                   &scores[band][i][j % 4], &d[band][i][j % 4]);
                 }
             }
-            if (CAUSAL && at + OTHERS > warp_first) {
+            if (MASK != ALL_KEYS && at + OTHERS > warp_first) {
                 hide_later_keys<BANDS, OTHERS>(d, row, at, false, 0);
-            } else if (!CAUSAL && at + OTHERS > end) {
+            } else if (MASK == ALL_KEYS && at + OTHERS > end) {
                 hide_missing_keys<BANDS, OTHERS>(d, at, end, 0);
+            }
+            if (MASK == WINDOW_OF_KEYS && at <= warp_first + rows::OF_WARP - 1 - c.window) {
+                hide_far_keys<BANDS, OTHERS>(d, row, at, false, c.window, 0);
             }
             weigh_rows<T, BANDS, OTHERS>(d, &tiles->key[stage], d_query);
         }
@@ -416,7 +468,7 @@ bool weft_cuda_attends(const struct weft_cuda_heads *h)
     const int64_t strides = h->query_stride | h->key_stride | h->value_stride;
     return h->dtype != WEFT_F32 && h->size > 0 && h->size <= 128 && h->size % ATTEND_CHUNK == 0 &&
            h->kv_heads > 0 && h->heads % h->kv_heads == 0 && strides % ATTEND_CHUNK == 0 &&
-           places % 16 == 0 && h->mask.window == 0 && h->mask.cap == 0;
+           places % 16 == 0 && h->mask.cap == 0;
 }
 
 template <typename T> static attend_call<T> call_of(const struct weft_cuda_heads *h)
@@ -425,6 +477,7 @@ template <typename T> static attend_call<T> call_of(const struct weft_cuda_heads
     c.samples = h->samples;
     c.seq_len = h->seq_len;
     c.heads = h->heads;
+    c.window = h->mask.window;
     c.shared = (int32_t)(h->heads / h->kv_heads);
     c.size = (int32_t)h->size;
     c.scale = (float)(1 / sqrt(h->scalar > 0 ? h->scalar : (double)c.size));
@@ -444,6 +497,14 @@ static struct weft_grid grid_of(const attend_call<T> &c, int64_t rows, int64_t h
             dim3(ATTEND_THREADS), 0};
 }
 
+/* Calls fn with the mask of kernels. */
+template <typename F> static int with_mask(const struct weft_cuda_mask &mask, F fn)
+{
+    if (mask.both_ways) return fn(std::integral_constant<int, ALL_KEYS>());
+    if (mask.window > 0) return fn(std::integral_constant<int, WINDOW_OF_KEYS>());
+    return fn(std::integral_constant<int, EARLIER_KEYS>());
+}
+
 /* Calls fn with the smallest kernel size that fits a head. */
 template <typename F> static int with_size(int32_t size, F fn)
 {
@@ -453,18 +514,17 @@ template <typename F> static int with_size(int32_t size, F fn)
     return fn(std::integral_constant<int, 128>());
 }
 
-template <bool CAUSAL, typename T>
-static int run_forward(const attend_call<T> &c, cudaStream_t stream)
+template <int MASK, typename T> static int run_forward(const attend_call<T> &c, cudaStream_t stream)
 {
     return with_size(c.size, [&](auto of) {
         constexpr int SIZE = decltype(of)::value, BANDS = SIZE <= 64 ? 2 : 1;
         struct weft_grid grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK, c.heads);
         grid.shared_bytes = sizeof(forward_tiles<T, SIZE, BANDS>);
-        return launch(attend_forward<T, SIZE, BANDS, CAUSAL>, grid, stream, c);
+        return launch(attend_forward<T, SIZE, BANDS, MASK>, grid, stream, c);
     });
 }
 
-template <bool CAUSAL, typename T>
+template <int MASK, typename T>
 static int run_backward(const attend_call<T> &c, cudaStream_t stream)
 {
     const int error = launch(attend_dots<T>, grid_of(c, DOT_ROWS, c.heads), stream, c);
@@ -474,11 +534,11 @@ static int run_backward(const attend_call<T> &c, cudaStream_t stream)
         constexpr int SIZE = decltype(of)::value, BANDS = SIZE <= 64 ? 2 : 1, OTHERS = 32;
         struct weft_grid grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK, c.heads / c.shared);
         grid.shared_bytes = sizeof(keys_tiles<T, SIZE, BANDS, OTHERS>);
-        const int failed = launch(attend_keys<T, SIZE, BANDS, OTHERS, CAUSAL>, grid, stream, c);
+        const int failed = launch(attend_keys<T, SIZE, BANDS, OTHERS, MASK>, grid, stream, c);
         if (failed != 0) return failed;
         grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK, c.heads);
         grid.shared_bytes = sizeof(queries_tiles<T, SIZE, BANDS, OTHERS>);
-        return launch(attend_queries<T, SIZE, BANDS, OTHERS, CAUSAL>, grid, stream, c);
+        return launch(attend_queries<T, SIZE, BANDS, OTHERS, MASK>, grid, stream, c);
     });
 }
 
@@ -492,7 +552,8 @@ int weft_cuda_attend_heads(const struct weft_cuda_heads *h, void *output, float 
         attend_call<T> c = call_of<T>(h);
         c.forward_output = (T *)output;
         c.statistics = statistics;
-        return h->mask.both_ways ? run_forward<false>(c, stream) : run_forward<true>(c, stream);
+        return with_mask(h->mask,
+                         [&](auto mask) { return run_forward<decltype(mask)::value>(c, stream); });
     });
 }
 
@@ -515,7 +576,8 @@ int weft_cuda_attend_heads_backward(const struct weft_cuda_heads *h, const void 
         c.to[VALUE] = (T *)to->value;
         c.statistics = (float *)statistics;
         c.dots = dots;
-        return h->mask.both_ways ? run_backward<false>(c, stream) : run_backward<true>(c, stream);
+        return with_mask(h->mask,
+                         [&](auto mask) { return run_backward<decltype(mask)::value>(c, stream); });
     });
 }
 

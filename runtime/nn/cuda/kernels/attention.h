@@ -15,7 +15,7 @@ extern "C" {
  * [samples, heads, seq_len]. Probabilities and gradients of scores are rounded to the dtype in
  * between. Sums are fp32, in an order that depends on seq_len and the heads that share alone. It
  * needs bf16 or f16, heads of a multiple of 8 up to 128, rows at multiples of 16 bytes, and no
- * window or cap; it refuses others. */
+ * cap; it refuses others. */
 struct weft_cuda_mask {
     bool both_ways; /* a row attends to all rows of its sample */
     int64_t window; /* a row attends to itself and earlier rows, so many; 0: all of them */

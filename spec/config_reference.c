@@ -20,6 +20,11 @@ static void add_value(struct weft_text *out, const struct weft_field *field, con
             weft_text_addf(out, "\"%s", tick);
         }
         return;
+    case WEFT_FIELD_NAMED:
+        for (int i = 0; field->choices[i] != NULL; i++)
+            weft_text_addf(out, "%s\"%s\"%s, ", tick, field->choices[i], tick);
+        weft_text_add(out, "or ");
+        /* fall through */
     case WEFT_FIELD_INTEGER:
     case WEFT_FIELD_AUTO:
     case WEFT_FIELD_NUMBER:
@@ -28,7 +33,9 @@ static void add_value(struct weft_text *out, const struct weft_field *field, con
     case WEFT_FIELD_RATE:
     case WEFT_FIELD_TIME:
     case WEFT_FIELD_COUNT_UNIT:
-        weft_text_addf(out, "%s; ", weft_field_kind_text(field->kind));
+        weft_text_addf(out, "%s; ",
+                       weft_field_kind_text(field->kind == WEFT_FIELD_NAMED ? WEFT_FIELD_INTEGER
+                                                                            : field->kind));
         weft_field_show(field, field->least, out);
         if (field->least == field->most) return;
         weft_text_add(out, " to ");

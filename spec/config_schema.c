@@ -23,6 +23,7 @@ static const char *unit_pattern(enum weft_field_kind kind)
         return "^[0-9]+([.][0-9]+)? ?[kMGTP]?$";
     case WEFT_FIELD_INTEGER:
     case WEFT_FIELD_AUTO:
+    case WEFT_FIELD_NAMED:
     case WEFT_FIELD_NUMBER:
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_STRING:
@@ -70,7 +71,7 @@ static void write_choices(struct weft_json_writer *writer, const struct weft_fie
     weft_json_end_array(writer);
 }
 
-/* Writes an integer or the word "auto". */
+/* Writes an integer or the word "auto", or one of the choices. */
 static void write_auto(struct weft_json_writer *writer, const struct weft_field *field)
 {
     weft_json_key(writer, "anyOf");
@@ -79,7 +80,10 @@ static void write_auto(struct weft_json_writer *writer, const struct weft_field 
     write_number(writer, field, "integer");
     weft_json_end_object(writer);
     weft_json_begin_object(writer);
-    weft_json_put_string(writer, "const", "auto");
+    if (field->choices != NULL)
+        write_choices(writer, field);
+    else
+        weft_json_put_string(writer, "const", "auto");
     weft_json_end_object(writer);
     weft_json_end_array(writer);
 }
@@ -93,6 +97,7 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
         write_number(writer, field, "integer");
         return;
     case WEFT_FIELD_AUTO:
+    case WEFT_FIELD_NAMED:
         write_auto(writer, field);
         return;
     case WEFT_FIELD_NUMBER:

@@ -142,6 +142,8 @@ const char *weft_field_kind_text(enum weft_field_kind kind)
         return "an integer";
     case WEFT_FIELD_AUTO:
         return "an integer or \"auto\"";
+    case WEFT_FIELD_NAMED:
+        return "an integer or one of the names";
     case WEFT_FIELD_NUMBER:
         return "a number";
     case WEFT_FIELD_BOOL:
@@ -267,6 +269,31 @@ static void decode_auto(const struct place *place, const struct weft_field *fiel
         decode_integer(place, field, value, target);
     else if (strcmp(word, "auto") != 0)
         wrong_kind(place, field, value);
+}
+
+/* Decodes an integer, or a name as the negative of its index. */
+static void decode_named(const struct place *place, const struct weft_field *field,
+                         const struct weft_json_value *value, int64_t *target)
+{
+    const char *word;
+    struct weft_text what;
+    if (!weft_json_string(value, &word)) {
+        decode_integer(place, field, value, target);
+        return;
+    }
+    for (int i = 0; field->choices[i] != NULL; i++) {
+        if (strcmp(field->choices[i], word) != 0) continue;
+        *target = -i;
+        return;
+    }
+    weft_text_init(&what);
+    weft_text_addf(&what, "\"%.80s\" is not possible; must be ", word);
+    for (int i = 0; field->choices[i] != NULL; i++)
+        weft_text_addf(&what, "\"%s\", ", field->choices[i]);
+    weft_text_addf(&what, "or an integer from %lld to %lld", (long long)field->least,
+                   (long long)field->most);
+    add_finding(place, weft_text_chars(&what));
+    weft_text_finish(&what);
 }
 
 static void decode_number(const struct place *place, const struct weft_field *field,
@@ -491,6 +518,9 @@ static void decode_value(const struct place *place, const struct weft_field *fie
         return;
     case WEFT_FIELD_AUTO:
         decode_auto(place, field, value, target);
+        return;
+    case WEFT_FIELD_NAMED:
+        decode_named(place, field, value, target);
         return;
     case WEFT_FIELD_NUMBER:
         decode_number(place, field, value, target);

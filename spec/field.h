@@ -17,6 +17,7 @@
 enum weft_field_kind {
     WEFT_FIELD_INTEGER,    /* int64_t */
     WEFT_FIELD_AUTO,       /* int64_t; 0: the word "auto", which is outside the range */
+    WEFT_FIELD_NAMED,      /* int64_t; the `choices`, outside the range, are 0, -1, ... */
     WEFT_FIELD_NUMBER,     /* double */
     WEFT_FIELD_BOOL,       /* bool */
     WEFT_FIELD_STRING,     /* const char *, owned by the decoder's pool */
@@ -48,7 +49,7 @@ struct weft_field {
     const char *fallback; /* default as JSON text; NULL: required; "null": optional, and the target
                              stays zero */
     double least, most;   /* inclusive range of numbers, in the target's unit */
-    const char *const *choices;           /* NULL-terminated, for CHOICE */
+    const char *const *choices;           /* NULL-terminated, for CHOICE, CHOICES and NAMED */
     const struct weft_field_table *table; /* for OBJECT, SECTION and LIST */
     const char *text;                     /* one line for the reference */
 };

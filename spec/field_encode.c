@@ -75,6 +75,7 @@ void weft_field_show(const struct weft_field *field, double number, struct weft_
         return;
     case WEFT_FIELD_INTEGER:
     case WEFT_FIELD_AUTO:
+    case WEFT_FIELD_NAMED:
         weft_text_addf(out, "%.17g", number);
         return;
     case WEFT_FIELD_NUMBER:
@@ -120,6 +121,7 @@ static bool is_absent(const struct weft_field *field, const void *value)
     case WEFT_FIELD_BOOL:
         return !*(const bool *)value;
     case WEFT_FIELD_AUTO:
+    case WEFT_FIELD_NAMED:
     case WEFT_FIELD_CHOICE:
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_SECTION:
@@ -201,6 +203,12 @@ void weft_field_encode_key(const struct weft_field *field, const void *target,
     case WEFT_FIELD_AUTO:
         if (*(const int64_t *)value == 0)
             weft_json_add_string(writer, "auto");
+        else
+            weft_json_add_integer(writer, *(const int64_t *)value);
+        return;
+    case WEFT_FIELD_NAMED:
+        if (*(const int64_t *)value <= 0)
+            weft_json_add_string(writer, field->choices[-*(const int64_t *)value]);
         else
             weft_json_add_integer(writer, *(const int64_t *)value);
         return;

@@ -33,16 +33,77 @@ int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers)
            (rule->drains ? rule->n_micro - 1 : 0); /* fill, drain, norm */
 }
 
-/* Slot `at` of micro-steps in a row, each L forwards, then L backwards, and then possibly a drain.
- */
+int32_t weft_period_layers(const struct weft_period_rule *rule, int32_t n_layers)
+{
+    return rule->layers > 0 && rule->layers < n_layers ? rule->layers : n_layers;
+}
+
+int32_t weft_period_turn(const struct weft_period_rule *rule, int32_t n_layers)
+{
+    const int32_t each = weft_period_layers(rule, n_layers);
+    return each == 0 ? 0 : (n_layers - 1) / each * each;
+}
+
+/* The group of a slot's layer. */
+static int32_t group_of(const struct weft_period *period, int32_t slot)
+{
+    return period->slots[slot].index / weft_period_layers(&period->rule, period->n_layers);
+}
+
+bool weft_period_in_one_pass(const struct weft_period *period, int32_t slot, int32_t other)
+{
+    const int32_t group = group_of(period, slot);
+    const bool turns =
+        period->slots[slot].index >= weft_period_turn(&period->rule, period->n_layers);
+    return period->rule.layers > 0 && group == group_of(period, other) &&
+           (turns || period->slots[slot].kind == period->slots[other].kind);
+}
+
+/* Slot `at` of a pass in which each micro-step runs forward through the layers from `first` to
+ * `last` - 1 and then backward through them, and then possibly drains. */
+static struct weft_slot of_turn(const struct weft_period_rule *rule, int32_t first, int32_t last,
+                                int32_t at)
+{
+    const int32_t n = last - first, each = 2 * n + rule->drains;
+    const int32_t micro = at / each, within = at % each;
+    if (within == 2 * n) return (struct weft_slot){WEFT_SLOT_DRAIN, -1, micro, false};
+    if (within < n) return (struct weft_slot){WEFT_SLOT_FORWARD, first + within, micro, false};
+    return (struct weft_slot){WEFT_SLOT_BACKWARD, last - 1 - (within - n), micro, false};
+}
+
+/* Slot `at` of a step's forwards and backwards, in order of time. */
 static struct weft_slot of_micro_steps(const struct weft_period_rule *rule, int32_t n_layers,
                                        int32_t at)
 {
-    const int32_t each = 2 * n_layers + rule->drains;
-    int32_t micro = at / each, within = at % each;
-    if (within == 2 * n_layers) return (struct weft_slot){WEFT_SLOT_DRAIN, -1, micro, false};
-    if (within < n_layers) return (struct weft_slot){WEFT_SLOT_FORWARD, within, micro, false};
-    return (struct weft_slot){WEFT_SLOT_BACKWARD, 2 * n_layers - 1 - within, micro, false};
+    const int32_t each = weft_period_layers(rule, n_layers), n_micro = rule->n_micro;
+    const int32_t turn = weft_period_turn(rule, n_layers), before = turn * n_micro;
+    const int32_t turning = (2 * (n_layers - turn) + rule->drains) * n_micro - rule->drains;
+    const int32_t left = at - before - turning; /* negative before the backwards of other groups */
+    const int32_t pass = left < 0 ? at / (each * n_micro) : left / (each * n_micro);
+    const int32_t within = (left < 0 ? at : left) % (each * n_micro);
+    if (at >= before && left < 0) return of_turn(rule, turn, n_layers, at - before);
+    if (left < 0)
+        return (struct weft_slot){WEFT_SLOT_FORWARD, pass * each + within % each, within / each,
+                                  false};
+    return (struct weft_slot){WEFT_SLOT_BACKWARD, turn - pass * each - 1 - within % each,
+                              within / each, false};
+}
+
+/* Forwards of a step before the first one of a layer. */
+static int32_t forwards_before(const struct weft_period_rule *rule, int32_t n_layers, int32_t layer)
+{
+    const int32_t each = weft_period_layers(rule, n_layers), group = layer / each;
+    return group * each * rule->n_micro + layer % each;
+}
+
+/* Backwards at the end of a step, after its last forward, up to the last one of a layer. */
+static int32_t backwards_until(const struct weft_period_rule *rule, int32_t n_layers, int32_t layer)
+{
+    const int32_t each = weft_period_layers(rule, n_layers), n_micro = rule->n_micro;
+    const int32_t turn = weft_period_turn(rule, n_layers);
+    if (layer >= turn) return n_layers - layer;
+    const int32_t group = layer / each, later = turn / each - 1 - group;
+    return n_layers - turn + (later * n_micro + n_micro - 1) * each + (group + 1) * each - layer;
 }
 
 struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
@@ -58,16 +119,19 @@ struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n
         if (at == 0) return fill;
         return at == computing + 1 ? drain : of_micro_steps(rule, n_layers, at - 1);
     }
-    if (at < n_layers) return of_micro_steps(rule, n_layers, computing - n_layers + at);
-    if (at == n_layers) return drain;
-    return at == n_layers + 1 ? fill : of_micro_steps(rule, n_layers, at - n_layers - 2);
+    const int32_t begun = backwards_until(rule, n_layers, 0);
+    if (at < begun) return of_micro_steps(rule, n_layers, computing - begun + at);
+    if (at == begun) return drain;
+    return at == begun + 1 ? fill : of_micro_steps(rule, n_layers, at - begun - 2);
 }
 
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
 {
-    const int32_t first = rule->rotated ? n_layers + 1 : weft_period_opens(rule);
-    if (rule->delayed) return at >= 1 && at <= n_layers;
-    return at >= first && at <= (rule->update_ahead > 0 ? first + n_layers : first);
+    const int32_t begun = rule->rotated ? backwards_until(rule, n_layers, 0) : 0;
+    const int32_t first = rule->rotated ? begun + 1 : weft_period_opens(rule);
+    const int32_t most = 1 + forwards_before(rule, n_layers, n_layers - 1);
+    if (rule->delayed) return at >= 1 && at <= begun;
+    return at >= first && at <= (rule->update_ahead > 0 ? first + most : first);
 }
 
 static int32_t append_slot(struct draft *draft, struct weft_slot slot)
@@ -80,10 +144,13 @@ static int32_t append_slot(struct draft *draft, struct weft_slot slot)
 static int32_t update_before(const struct draft *draft, const struct weft_unit *unit)
 {
     const struct weft_period_rule *rule = draft->rule;
-    const int32_t fill = rule->rotated ? draft->n_layers + 1 : weft_period_opens(rule);
+    const int32_t fill =
+        rule->rotated ? backwards_until(rule, draft->n_layers, 0) + 1 : weft_period_opens(rule);
     const int32_t layer = unit->layers[0] - rule->update_ahead;
-    if (rule->delayed) return draft->n_layers - unit->layers[0]; /* its last backward is before */
-    return rule->update_ahead == 0 || layer <= 0 ? fill : fill + 1 + layer;
+    if (rule->delayed) return backwards_until(rule, draft->n_layers, unit->layers[0]);
+    return rule->update_ahead == 0 || layer <= 0
+               ? fill
+               : fill + 1 + forwards_before(rule, draft->n_layers, layer);
 }
 
 static void append_all(struct draft *draft)
@@ -111,21 +178,46 @@ static void append_all(struct draft *draft)
     }
 }
 
+/* Appends a unit's uses in the passes of a group, those of its layers from `from` to `to` - 1. The
+ * passes of the last group are one. */
+static int32_t list_pass(const struct draft *draft, const struct weft_unit *unit, int32_t from,
+                         int32_t to, bool forwards, bool backwards, int32_t *uses)
+{
+    int32_t n = 0;
+    for (int32_t micro = 0; micro < draft->rule->n_micro; micro++) {
+        const int32_t *forward = draft->forward + micro * draft->n_layers;
+        const int32_t *backward = draft->backward + micro * draft->n_layers;
+        for (int32_t i = from; i < to && forwards; i++)
+            uses[n++] = forward[unit->layers[i]];
+        for (int32_t i = to - 1; i >= from && backwards; i--)
+            if (unit->reads_in_backward[i]) uses[n++] = backward[unit->layers[i]];
+    }
+    return n;
+}
+
 static enum weft_status list_uses(struct draft *draft, int32_t u, struct weft_error *err)
 {
     const struct weft_unit *unit = &draft->shards->units[u];
-    int32_t n_micro = draft->rule->n_micro, n = 0;
+    const int32_t each = weft_period_layers(draft->rule, draft->n_layers);
+    const int32_t last = weft_period_turn(draft->rule, draft->n_layers) / each;
+    int32_t n_micro = draft->rule->n_micro, n = 0, from = 0, to = 0;
     int32_t *uses =
         weft_pool_array(draft->pool, 2 * (size_t)unit->n_layers * (size_t)n_micro, sizeof *uses);
     if (uses == NULL) return weft_fail_memory(err, "the period");
+    for (; from < unit->n_layers; from = to) {
+        const int32_t group = unit->layers[from] / each;
+        for (to = from; to < unit->n_layers && unit->layers[to] / each == group;)
+            to++;
+        n += list_pass(draft, unit, from, to, true, group == last, uses + n);
+    }
+    for (to = unit->n_layers; to > 0; to = from) {
+        const int32_t group = unit->layers[to - 1] / each;
+        for (from = to; from > 0 && unit->layers[from - 1] / each == group;)
+            from--;
+        if (group != last) n += list_pass(draft, unit, from, to, false, true, uses + n);
+    }
     for (int32_t micro = 0; micro < n_micro; micro++) {
-        const int32_t *forward = draft->forward + micro * draft->n_layers;
         const int32_t *backward = draft->backward + micro * draft->n_layers;
-        for (int32_t i = 0; i < unit->n_layers; i++)
-            uses[n++] = forward[unit->layers[i]];
-        for (int32_t i = unit->n_layers - 1; i >= 0; i--) {
-            if (unit->reads_in_backward[i]) uses[n++] = backward[unit->layers[i]];
-        }
         /* Gradients come in reverse: the last layer's backward adds first. */
         int32_t at = micro * draft->shards->n_units + u;
         draft->first_gradient[at] =
@@ -185,7 +277,10 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
     const bool ahead = rule->rotated
                            ? rule->update_ahead >= 1
                            : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->away);
-    return rule->n_micro >= 1 && rule->every >= 0 && rounds && ahead && rule->idle >= 0 &&
+    const bool turns =
+        rule->layers == 0 || (rule->layers > 0 && rule->n_micro > 1 && one && !rule->drains &&
+                              !rule->late && rule->more_inputs == 0);
+    return rule->n_micro >= 1 && rule->every >= 0 && rounds && ahead && turns && rule->idle >= 0 &&
            (rule->idle == 0 || !one) && rule->rotated + rule->agreed_updates <= 1 &&
            !(rule->away && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
            rule->more_inputs >= 0 && (!rule->late || one) &&
@@ -200,10 +295,14 @@ enum weft_status weft_period_create(const struct weft_model *model,
     if (!weft_period_is_rule(rule)) {
         return weft_fail(
             err, WEFT_E_INTERNAL,
-            "a period of %d micro-steps, %d a round, updated %d layers ahead%s%s%s", rule->n_micro,
-            rule->group, rule->update_ahead, rule->agreed_updates ? ", updates agreed on" : "",
-            rule->delayed ? ", delayed" : "", rule->away ? ", with state that may be away" : "");
+            "a period of %d micro-steps, %d a round, by %d layers, updated %d layers ahead%s%s%s",
+            rule->n_micro, rule->group, rule->layers, rule->update_ahead,
+            rule->agreed_updates ? ", updates agreed on" : "", rule->delayed ? ", delayed" : "",
+            rule->away ? ", with state that may be away" : "");
     }
+    if (rule->layers >= model->n_layers)
+        return weft_fail(err, WEFT_E_INTERNAL, "a period by %d layers of a model of %d",
+                         rule->layers, (int)model->n_layers);
     int64_t most_slots = weft_period_frame(rule, model->n_layers) + shards->n_units;
     if (most_slots > INT32_MAX) {
         return weft_fail(err, WEFT_E_DATA,

@@ -29,6 +29,15 @@
  * `update_ahead` layers before its unit's first use, among F1..FL of the first micro-step. So
  * copies of state overlap with compute.
  *
+ * Micro-steps may also take turns by groups of layers (`layers`). All of them run forward through a
+ * group before the next group, and through the last group forward and backward at a time. Then all
+ * run backward through each earlier group. A group's pass uses one gathered copy of a unit:
+ *
+ *     (F1..Fk) x m  ...  (Fj..FL  BL..Bj) x m  ...  (Bk..B1) x m
+ *
+ * Micro-steps rise in each pass, so sums have the order of micro-step after micro-step. Only a
+ * tensor of several layers gets its terms layer by layer.
+ *
  * A target may wait for all reductions at the end of each backward (spec/target.h, drains). Each
  * micro-step but the last then ends in a drain of its own.
  *
@@ -76,6 +85,8 @@ struct weft_period_rule {
     int32_t n_micro;      /* micro-steps a step, at least 1 */
     int32_t group;        /* micro-steps of a round, which divide n_micro: their gradients are added
                              up, and reduced once */
+    int32_t layers;       /* of a group that all micro-steps run through before the next group; 0:
+                             micro-step after micro-step */
     int32_t idle;         /* ranks, the last ones, without a group in the last of several rounds */
     bool rotated;         /* without clipping */
     int32_t update_ahead; /* layers; rotated: at least 1; 0: every U before fill */
@@ -99,8 +110,8 @@ static inline bool weft_period_opens(const struct weft_period_rule *rule)
 static inline bool weft_period_rule_same(const struct weft_period_rule *a,
                                          const struct weft_period_rule *b)
 {
-    return a->n_micro == b->n_micro && a->group == b->group && a->idle == b->idle &&
-           a->rotated == b->rotated && a->update_ahead == b->update_ahead &&
+    return a->n_micro == b->n_micro && a->group == b->group && a->layers == b->layers &&
+           a->idle == b->idle && a->rotated == b->rotated && a->update_ahead == b->update_ahead &&
            a->agreed_updates == b->agreed_updates && a->away == b->away &&
            a->whole_copies == b->whole_copies && a->drains == b->drains && a->late == b->late &&
            a->more_inputs == b->more_inputs && a->delayed == b->delayed && a->every == b->every;
@@ -145,10 +156,24 @@ void weft_period_destroy(struct weft_period *period);
  * is below weft_period_frame. weft_period_takes_update gives the places of U. */
 struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n_layers,
                                   int32_t at);
+/* The layers of a group, n_layers if one micro-step follows another; and the first layer of the
+ * last group. */
+int32_t weft_period_layers(const struct weft_period_rule *rule, int32_t n_layers);
+int32_t weft_period_turn(const struct weft_period_rule *rule, int32_t n_layers);
+/* Whether two slots of layers, of one step, are in one pass of all micro-steps. False if one
+ * micro-step follows another. */
+bool weft_period_in_one_pass(const struct weft_period *period, int32_t slot, int32_t other);
 /* The number of slots that are not U. */
 int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers);
 /* True if a U may come directly before slot `at` of the frame. */
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at);
+
+/* Micro-steps with offloaded activations of one layer on the host at once: one, or all if they take
+ * turns by layers. */
+static inline int32_t weft_period_places(const struct weft_period_rule *rule)
+{
+    return rule->layers > 0 ? rule->n_micro : 1;
+}
 
 /* Rounds of a step: reductions of a unit. */
 static inline int32_t weft_period_reductions(const struct weft_period_rule *rule)

@@ -240,13 +240,14 @@ static bool are_neighbours(const struct weft_period *period, int32_t use, int32_
 }
 
 /* Index of the first use after the residency that begins with use `i`. Neighbouring uses share a
- * residency. */
+ * residency, and uses in one pass of all micro-steps. */
 int32_t weft_weigh_residency_end(const struct weft_period *period, int32_t u, int32_t i)
 {
     const int32_t *uses = period->uses[u];
     do
         i++;
-    while (i < period->n_uses[u] && are_neighbours(period, uses[i - 1], uses[i]));
+    while (i < period->n_uses[u] && (are_neighbours(period, uses[i - 1], uses[i]) ||
+                                     weft_period_in_one_pass(period, uses[i - 1], uses[i])));
     return i;
 }
 

@@ -75,11 +75,12 @@ static void keep_ahead(const struct weft_weigher *w, int32_t use, struct weft_it
 
 /* The slot by the end of which a round's gradient must be reduced: before its update, before the
  * next round's is added to the same slice, and before the period's end. A delayed update is in the
- * next period. There the next step's first gradient, or the norm, ends the window. */
+ * next period. There the next step's first gradient, if the period has it, or the norm ends the
+ * window. */
 static int32_t last_completion(const struct weft_period *period, int32_t u, int32_t micro)
 {
-    if (period->rule.delayed)
-        return (period->rule.n_micro > 1 ? period->first_gradient[u] : period->norm) - 1;
+    const int32_t next_step = period->first_gradient[u];
+    if (period->rule.delayed) return (next_step > period->update[u] ? next_step : period->norm) - 1;
     if (micro + 1 == period->rule.n_micro)
         return period->rule.rotated ? period->update[u] - 1 : period->drain;
     int32_t next = period->last_gradient[(micro + period->rule.group) * period->n_units + u];
@@ -371,23 +372,29 @@ static uint64_t sharing_copies(const struct weft_weighed_layer *layer, int32_t k
     return strategies;
 }
 
-/* The slot before a layer's first reader in backward: of its input or of its saved activations. */
-static int32_t before_backward(const struct weft_weigher *w, int32_t layer, int32_t micro,
-                               bool of_input)
+/* The slot of a layer's first reader in backward: of its input or of its saved activations. */
+static int32_t first_reader(const struct weft_weigher *w, int32_t layer, int32_t micro,
+                            bool of_input)
 {
-    return (of_input ? weft_weigh_input_reads(w, layer, micro).first
-                     : w->period->backward[micro * w->model->n_layers + layer]) -
-           1;
+    return of_input ? weft_weigh_input_reads(w, layer, micro).first
+                    : w->period->backward[micro * w->model->n_layers + layer];
 }
 
-/* A layer's activations go down between its forward and the end of the last forward. They come up
- * between the beginning of the last layer's backward and their first reader. */
+/* A layer's activations go down between its forward and the end of the micro-step's last forward.
+ * They come up between the beginning of the last layer's backward and their first reader. If other
+ * micro-steps run through the layer in between, they go down before the first backward, and come up
+ * after the last forward. */
 static void item_saved(struct weft_weigher *w, int32_t at, int32_t k, int32_t kind, int32_t gather)
 {
     const struct weft_weighed_layer *layer = &w->weights->layers[at];
     const int32_t last_layer = w->model->n_layers - 1, micro = gather * w->model->n_layers;
+    const int32_t last_micro = (w->period->rule.n_micro - 1) * w->model->n_layers;
     const bool up = weft_item_kinds[kind].acquires, of_input = weft_item_kind_is_of_input(kind);
     const struct weft_weighed_saved *of = &layer->strategies[k];
+    const int32_t reader = first_reader(w, layer->layer, gather, of_input);
+    const int32_t turn = weft_period_turn(&w->period->rule, w->model->n_layers);
+    /* Other micro-steps run in between. */
+    const bool apart = (up ? w->period->slots[reader].index : layer->layer) < turn;
     const int64_t bytes = of_input ? of->input_bytes : of->saved_bytes;
     const uint64_t strategies = sharing_copies(layer, k, of_input);
     if ((strategies & ((UINT64_C(1) << k) - 1)) != 0) return; /* an earlier one has added it */
@@ -399,10 +406,9 @@ static void item_saved(struct weft_weigher *w, int32_t at, int32_t k, int32_t ki
         .gather = gather,
         .strategies = strategies,
         .n_blocks = 1,
-        .first = up ? w->period->backward[micro + last_layer]
+        .first = up ? w->period->backward[(apart ? last_micro : micro) + last_layer]
                     : w->period->forward[micro + layer->layer] + 1,
-        .last = up ? before_backward(w, layer->layer, gather, of_input)
-                   : w->period->forward[micro + last_layer],
+        .last = up ? reader - 1 : w->period->forward[(apart ? 0 : micro) + last_layer],
         .block_bytes = bytes,
         .stair_bytes = weft_arena_round(bytes),
         .stair_category = WEFT_CATEGORY_ACTIVATIONS,

@@ -119,12 +119,14 @@ static void hold_dropped(struct weft_weigher *w, struct weft_hold *holds, int32_
                     weft_arena_round(bytes) - weft_arena_round(plain_bytes));
 }
 
-/* Adds the bytes of an offloaded buffer on the host, which are held all the time. */
+/* Adds the bytes of an offloaded buffer on the host, which are held all the time: of one micro-step
+ * after the other, or of all of them. */
 static void hold_there(struct weft_weigher *w, struct weft_hold *holds, int32_t *n,
                        enum weft_home home, int64_t bytes)
 {
     if (bytes == 0) return;
-    w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
+    w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes) ||
+                   !weft_checked_mul(bytes, weft_period_places(&w->period->rule), &bytes);
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
     holds[*n - 1].tier = weft_weigh_tier(w->options, home);
 }

@@ -433,6 +433,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_ns(&comparison, "agreement", "", a->agree_ns, b->agree_ns);
     compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);
     compare_integer(&comparison, "micro-steps a round", "", a->period.group, b->period.group);
+    compare_integer(&comparison, "layers of a group for all micro-steps", "", a->period.layers,
+                    b->period.layers);
     compare_integer(&comparison, "idle ranks of the last round", "", a->period.idle,
                     b->period.idle);
     compare_integer(&comparison, "update ahead", "", a->period.update_ahead,

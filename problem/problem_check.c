@@ -114,8 +114,9 @@ static enum weft_status check_period(const struct checker *checker)
     return weft_fail(
         checker->err, WEFT_E_DATA,
         "%s: no period has %d micro-steps, reduces every %d of them and updates %d layers "
-        "ahead%s%s%s%s%s",
+        "ahead%s%s%s%s%s%s",
         checker->where, period->n_micro, period->group, period->update_ahead,
+        period->layers != 0 ? ", with turns by layers" : "",
         period->idle != 0 ? ", with idle ranks" : "", period->rotated ? ", rotated" : "",
         period->delayed ? ", delayed" : "", period->agreed_updates ? ", updates agreed on" : "",
         period->away ? ", with state that may be away" : "");
@@ -167,6 +168,10 @@ static enum weft_status check_slots(struct checker *checker)
                          "fill, in each micro-step forwards and as many backwards, drain, norm",
                          checker->where, problem->n_slots, problem->period.n_micro);
     }
+    if (problem->period.layers >= computing / each)
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: micro-steps take turns by %d layers, and there are %" PRId64,
+                         checker->where, problem->period.layers, computing / each);
     int32_t at = 0;
     for (int32_t s = 0; s < problem->n_slots; s++) {
         WEFT_TRY(check_slot(checker, s, (int32_t)(computing / each), &at));
@@ -332,9 +337,9 @@ static const char *host_update_fault(const struct weft_problem *problem,
                : "no forward runs in the slot after its window";
 }
 
-/* A layer's activations go down after their forward, before any backward of the micro-step. They
- * come up for their first reader in backward after all forwards: the layer itself, or for an input
- * the layer before it. */
+/* A layer's activations go down after their forward, before any backward that follows it. They come
+ * up for their first reader in backward after all forwards before it: the layer itself, or for an
+ * input the layer before it. */
 static const char *saved_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
     const struct weft_problem_decision *decision = &problem->decisions[item->decision];

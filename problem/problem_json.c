@@ -48,6 +48,8 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
                   "when gradients are reduced: every micro-step or step"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "group", weft_period_rule, group,
                       "micro-steps of a round, if neither one nor all"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "layers", weft_period_rule, layers,
+                      "of a group that all micro-steps run through before the next group"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "idle_ranks", weft_period_rule, idle,
                       "ranks without a group of micro-batches in the last round"),
     WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_period_rule, rotated,

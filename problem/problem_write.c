@@ -98,6 +98,7 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     weft_json_put_string(writer, "reduce", weft_cadence_name(weft_period_cadence(period)));
     if (period->group > 1 && period->group < period->n_micro)
         weft_json_put_integer(writer, "group", period->group);
+    if (period->layers > 0) weft_json_put_integer(writer, "layers", period->layers);
     if (period->idle > 0) weft_json_put_integer(writer, "idle_ranks", period->idle);
     weft_json_put_bool(writer, "rotated", period->rotated);
     weft_json_put_integer(writer, "update_ahead", period->update_ahead);

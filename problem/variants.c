@@ -168,7 +168,8 @@ static int32_t list_splits(const struct weft_config *config, struct split out[WE
 }
 
 /* Lists the sizes of rounds that the config allows, in micro-steps, increasing, and returns their
- * number. If units may have dp or central alone, gradients must be reduced once a step. */
+ * number. If units may have dp or central alone, or micro-steps take turns by layers, gradients
+ * must be reduced once a step. */
 static int32_t list_groups(const struct weft_config *config, int32_t n_micro, int32_t out[2])
 {
     const enum weft_cadence asked = (enum weft_cadence)config->train.cadence;
@@ -177,6 +178,10 @@ static int32_t list_groups(const struct weft_config *config, int32_t n_micro, in
     uint32_t policies = 0;
     out[0] = group > 0 && n_micro % group == 0 ? (int32_t)group : 1;
     if (config->train.delay > 0 || asked == WEFT_CADENCE_STEP) out[0] = n_micro;
+    if (weft_config_turn_layers(config) > 0) {
+        out[0] = n_micro;
+        return 1;
+    }
     if (group > 0 || asked != WEFT_CADENCE_AUTO || out[0] == n_micro) return 1;
     out[1] = n_micro;
     if (weft_variants_policies(config, &policies, NULL) != WEFT_OK ||
@@ -184,6 +189,17 @@ static int32_t list_groups(const struct weft_config *config, int32_t n_micro, in
         return 2;
     out[0] = n_micro;
     return 1;
+}
+
+/* Lists the layers of a group that all micro-steps run through in turn, 0 for one micro-step after
+ * the other. Returns their number. */
+static int32_t list_orders(const struct weft_config *config, int32_t n_micro, int32_t out[2])
+{
+    const bool several = n_micro > 1 && config->model->n_layers > 1;
+    const bool turns = several && !weft_config_target(config)->is_foreign;
+    out[0] = turns ? weft_config_turn_layers(config) : 0;
+    out[1] = 1;
+    return turns && weft_config_opens_turns(config) ? 2 : 1;
 }
 
 /* The first size of blocks. */
@@ -202,14 +218,19 @@ static int32_t list_periods(const struct weft_config *config, const struct split
     const bool rotated = (config->train.clip_norm == 0 || delayed) && !agreed &&
                          !weft_config_means(config) && !weft_config_target(config)->updates_first;
     const bool drains = weft_config_target(config)->drains && split->n_micro > 1;
+    int32_t orders[2];
+    const int32_t n_orders = list_orders(config, split->n_micro, orders);
     int32_t distances[WEFT_MOST_VARIANTS], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);
     int32_t groups[2];
     const int32_t n_groups = list_groups(config, split->n_micro, groups);
-    for (int32_t g = 0; g < n_groups; g++) {
+    for (int32_t i = 0; i < n_groups * n_orders; i++) {
+        const int32_t group = groups[i % n_groups], layers = orders[i / n_groups];
+        if (layers > 0 && group != split->n_micro) continue;
         for (int32_t d = 0; d < n_distances && d < most; d++)
             out[n++] = (struct weft_variant){.rule = {.n_micro = split->n_micro,
-                                                      .group = groups[g],
+                                                      .group = group,
+                                                      .layers = layers,
                                                       .idle = split->idle,
                                                       .rotated = rotated,
                                                       .update_ahead = distances[d],

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers with their input on the host between forward and backward. */
+/* Places of offloaded activations, and layers with their input on the host between forward and
+ * backward. */
 #ifndef WEFT_PROGRAM_INPUTS_H
 #define WEFT_PROGRAM_INPUTS_H
 
@@ -15,6 +16,15 @@ static inline bool weft_program_moves_input(const struct weft_program *program, 
 static inline bool weft_program_moves_output(const struct weft_program *program, int32_t layer)
 {
     return layer + 1 < program->n_layers && weft_program_moves_input(program, layer + 1);
+}
+
+/* Offset of a micro-step's activations of so many bytes in the host's memory, from the place of the
+ * layer's first ones. */
+static inline int64_t weft_program_place(const struct weft_program *program, int32_t micro,
+                                         int64_t bytes)
+{
+    const int64_t pages = (bytes + WEFT_HOST_PAGE_BYTES - 1) / WEFT_HOST_PAGE_BYTES;
+    return weft_period_places(&program->period) > 1 ? micro * pages * WEFT_HOST_PAGE_BYTES : 0;
 }
 
 #endif

@@ -84,6 +84,7 @@ static bool belongs_to_stages(const struct weft_lowering *lowering)
     if (problem->n_slots != period->n_slots ||
         weft_problem_n_units(problem) != inputs->shards->n_units ||
         problem->period.group != period->rule.group ||
+        problem->period.layers != period->rule.layers ||
         problem->period.rotated != period->rule.rotated ||
         problem->period.delayed != period->rule.delayed ||
         problem->period.every != period->rule.every ||
@@ -143,7 +144,8 @@ static enum weft_status list_reads(struct weft_lowering *lowering, struct weft_e
     return WEFT_OK;
 }
 
-/* Places bytes of a layer in the host's memory, after those of earlier calls. */
+/* Places bytes of a layer in the host's memory, of one or all micro-steps, after those of earlier
+ * calls. */
 static enum weft_status place_there(struct weft_program *program, int32_t layer, int64_t bytes,
                                     int64_t **at, struct weft_error *err)
 {
@@ -155,13 +157,14 @@ static enum weft_status place_there(struct weft_program *program, int32_t layer,
     }
     (*at)[layer] = program->host_bytes;
     if (!weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes) ||
+        !weft_checked_mul(bytes, weft_period_places(&program->period), &bytes) ||
         !weft_checked_add(program->host_bytes, bytes, &program->host_bytes))
         return weft_fail(err, WEFT_E_DATA, "the host's memory holds more than can be counted");
     return WEFT_OK;
 }
 
-/* Places offloaded activations and inputs in the host's memory, one layer after the other. At the
- * micro-step's turning point all of them are there at once. */
+/* Places offloaded activations and inputs in the host's memory, one layer after the other. At a
+ * turning point all of them are there at once. */
 static enum weft_status list_saved(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;

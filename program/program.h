@@ -77,7 +77,8 @@ struct weft_program {
     struct weft_way *ways;
     int32_t n_units;
     /* [n_layers]: offset of the layer's offloaded activations in the host's memory, for one
-     * micro-step at a time. -1: they stay on the device. NULL: all stay. */
+     * micro-step at a time, or of the first of weft_period_places. -1: they stay on the device.
+     * NULL: all stay. */
     int64_t *saved_at;
     int64_t *inputs_at; /* [n_layers]: the same of the layer's offloaded input */
     int64_t host_bytes; /* of both; otherwise 0 */

@@ -96,7 +96,8 @@ static enum weft_status check_update(struct step *step, int32_t index)
         return weft_step_fault(step, index, "its unit is updated on the host");
     if (step->updates[at->unit] >= 0)
         return weft_step_fault(step, index, "the unit is updated twice");
-    if (step->layers > (program->period.update_ahead > 0 ? step->n_layers : 0) &&
+    const int32_t turns = program->period.layers > 0 ? program->period.n_micro : 1;
+    if (step->layers > (program->period.update_ahead > 0 ? step->n_layers * turns : 0) &&
         !program->period.rotated)
         return weft_step_fault(step, index,
                                "it comes after a forward with parameters that are not updated yet");
@@ -115,11 +116,19 @@ static enum weft_status check_update(struct step *step, int32_t index)
                : weft_step_fault(step, index, "it does not read its unit's gradient");
 }
 
-/* Place of a layer's copies in the lists of a step: those of inputs follow those of saved
- * activations. */
-static int32_t copies_at(const struct weft_program *program, int32_t layer, bool of_input)
+/* Whether a layer's offloaded activations of all micro-steps are on the host at once. */
+static bool keeps_all(const struct weft_program *program)
 {
-    return of_input ? program->n_layers + layer : layer;
+    return program->period.layers > 0;
+}
+
+/* Place of a layer's copies in the lists of a step: those of inputs follow those of saved
+ * activations. Copies to places of their own have lists of their own. */
+static int32_t copies_at(const struct weft_program *program, int32_t layer, bool of_input,
+                         int32_t micro)
+{
+    const int32_t at = of_input ? program->n_layers + layer : layer;
+    return at * program->period.n_micro + (keeps_all(program) ? micro : 0);
 }
 
 /* Whether an instruction moves activations that its program offloads. */
@@ -130,16 +139,17 @@ static bool is_of_offloaded(const struct weft_program *program, const struct wef
     return at->layer > 0 && weft_program_moves_input(program, at->layer);
 }
 
-/* A layer's activations are on the host for one micro-step at a time. A copy down follows the copy
- * up of the micro-step before, and a copy up follows its own copy down. Between steps the last copy
- * up is complete before its backward, and that before the next forward. */
+/* A layer's activations are on the host for one micro-step at a time, or each micro-step has a
+ * place of its own. In one place a copy down follows the copy up of the micro-step before. A copy
+ * up follows its own copy down. Between steps the last copy up is complete before its backward, and
+ * that before the next forward. */
 static enum weft_status check_copied(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     const bool of_input = weft_item_kind_is_of_input((int32_t)at->op);
     const bool up = at->op == WEFT_OP_SAVED_UP || at->op == WEFT_OP_INPUT_UP;
-    const int32_t copies = copies_at(program, at->layer, of_input);
+    const int32_t copies = copies_at(program, at->layer, of_input, at->micro);
     const int32_t down = step->downs[copies], before = step->ups[copies];
     const int32_t last = up ? before : down; /* the block before, if any */
     if (!is_of_offloaded(program, at))
@@ -165,7 +175,7 @@ static enum weft_status check_copied(struct step *step, int32_t index)
                         weft_step_blocks_until(program, down) !=
                             program->buffers[operand->buffer].n_pieces ||
                         !weft_step_is_before(step, down, index)
-                  : at->micro > 0 &&
+                  : at->micro > 0 && !keeps_all(program) &&
                         (before < 0 || program->instructions[before].micro + 1 != at->micro ||
                          !weft_step_is_before(step, before, index)))
         return weft_step_fault(step, index, "it does not follow the copy before it");
@@ -205,8 +215,9 @@ static enum weft_status check_recomputed(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     const enum weft_recompute level = weft_program_recompute(program, at->layer);
     if (level == WEFT_RECOMPUTE_NONE) return WEFT_OK;
+    int32_t *forward = &step->forwards[at->layer * program->period.n_micro + at->micro];
     if (at->op == WEFT_OP_FORWARD) {
-        step->forwards[at->layer] = index;
+        *forward = index;
         return weft_step_operand(program, at, WEFT_BUFFER_FORWARD_TEMPORARY, at->layer, true) !=
                        NULL
                    ? WEFT_OK
@@ -220,8 +231,7 @@ static enum weft_status check_recomputed(struct step *step, int32_t index)
         return weft_step_fault(step, index, "it has no room for what it restores");
     if (weft_step_operand(program, at, input, at->layer - 1, false) == NULL)
         return weft_step_fault(step, index, "it restores, and does not read its layer's input");
-    if (step->forwards[at->layer] < 0 ||
-        lacks_parameters(program, &program->instructions[step->forwards[at->layer]], at))
+    if (*forward < 0 || lacks_parameters(program, &program->instructions[*forward], at))
         return weft_step_fault(step, index, "it restores, and does not read all of its parameters");
     const bool kept =
         weft_step_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL ||
@@ -252,7 +262,7 @@ static enum weft_status check_output(struct step *step, int32_t index, int32_t l
     if (layer < 0 || !weft_program_moves_output(program, layer)) return WEFT_OK;
     if (weft_step_operand(program, at, WEFT_BUFFER_OUTPUT, layer, false) != NULL)
         return weft_step_fault(step, index, "it reads an offloaded input that is not back");
-    const int32_t up = step->ups[copies_at(program, layer + 1, true)];
+    const int32_t up = step->ups[copies_at(program, layer + 1, true, at->micro)];
     const struct weft_operand *operand =
         weft_step_operand(program, at, WEFT_BUFFER_RESTORED_OUTPUT, layer, false);
     /* The input of the next layer is back by this layer's backward, even if nothing reads it. */
@@ -311,7 +321,8 @@ static enum weft_status check_restored(struct step *step, int32_t index)
         weft_step_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL)
         return weft_step_fault(step, index,
                                "it does not read what its layer saved, back from the host");
-    if (!is_back(step, step->ups[at->layer], operand->buffer, index))
+    if (!is_back(step, step->ups[copies_at(program, at->layer, false, at->micro)], operand->buffer,
+                 index))
         return weft_step_fault(step, index, "it may start before what its layer saved is back");
     return WEFT_OK;
 }
@@ -369,20 +380,48 @@ static bool precedes_updates(const struct step *step, int32_t index)
     return true;
 }
 
-/* Each micro-step has one forward per layer in order, then one backward each in reverse order. */
+/* Goes on from the forward or backward that is next. Each micro-step has one forward per layer in
+ * order, then one backward each in reverse order. If micro-steps take turns by layers, one runs
+ * through a group of them, then the next micro-step through the same group. The last group turns:
+ * a micro-step runs forward and backward through it. */
+static void turn_next(struct step *step)
+{
+    const struct weft_period_rule *period = &step->program->period;
+    const int32_t n = step->n_layers, each = period->layers > 0 ? period->layers : n;
+    const int32_t first = step->next.layer - step->next.layer % each;
+    const int32_t end = first + each < n ? first + each : n;
+    if (!step->next.backward && step->next.layer + 1 < end) {
+        step->next.layer++;
+    } else if (!step->next.backward && end == n) {
+        step->next.backward = true;
+    } else if (step->next.backward && step->next.layer > first) {
+        step->next.layer--;
+    } else if (step->next.micro + 1 < period->n_micro) {
+        step->next.micro++;
+        if (end == n) step->next.backward = false;
+        step->next.layer = step->next.backward ? end - 1 : first;
+    } else {
+        step->next.micro = 0;
+        step->next.layer = step->next.backward ? first - 1 : end;
+    }
+}
+
 static enum weft_status check_layer(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     if (at->op == WEFT_OP_ZERO) return check_layer_operands(step, index);
     if (step->n_layers == 0) return weft_step_fault(step, index, "there is no forward");
-    int32_t n = step->n_layers, micro = step->layers / (2 * n), within = step->layers++ % (2 * n);
-    bool forward = at->op == WEFT_OP_FORWARD;
-    if (at->micro != micro || at->layer != (within < n ? within : 2 * n - 1 - within) ||
-        forward != (within < n))
+    const bool all = step->layers++ == 2 * step->program->period.n_micro * step->n_layers;
+    if (all || at->micro != step->next.micro || at->layer != step->next.layer ||
+        (at->op == WEFT_OP_BACKWARD) != step->next.backward)
         return weft_step_fault(
             step, index,
-            "forwards do not run in order of layers and backwards in reverse order, "
-            "micro-step after micro-step");
+            step->program->period.layers > 0
+                ? "forwards do not run in order of layers and backwards in reverse order, all "
+                  "micro-steps in each group of layers"
+                : "forwards do not run in order of layers and backwards in reverse order, "
+                  "micro-step after micro-step");
+    turn_next(step);
     WEFT_TRY(check_restored(step, index));
     WEFT_TRY(check_recomputed(step, index));
     WEFT_TRY(check_reads(step, index));
@@ -544,7 +583,11 @@ static struct host_place place_of(const struct weft_program *program, int32_t la
                                : weft_program_buffer(program, WEFT_BUFFER_SAVED, layer, 0);
     if (buffer < 0) return (struct host_place){.layer = layer};
     const int64_t begin = of_input ? program->inputs_at[layer] : program->saved_at[layer];
-    return (struct host_place){begin, begin + program->buffers[buffer].used_bytes, layer};
+    const int64_t bytes = program->buffers[buffer].used_bytes;
+    int64_t end = begin + bytes;
+    for (int32_t micro = 1; micro < program->period.n_micro && keeps_all(program); micro++)
+        end = begin + weft_program_place(program, micro, bytes) + bytes;
+    return (struct host_place){begin, end, layer};
 }
 
 /* Offloaded activations are within the host's memory, and no two share bytes. */
@@ -577,9 +620,9 @@ static enum weft_status check_all(struct step *step)
     int32_t last = program->n_instructions - 1;
     for (int32_t u = 0; u < program->n_units; u++)
         step->updates[u] = step->reads[u] = step->writes[u] = -1;
-    for (int32_t l = 0; l < program->n_layers; l++)
-        step->forwards[l] = -1;
-    for (int32_t i = 0; i < 2 * program->n_layers; i++)
+    for (int32_t i = 0; i < program->n_layers * program->period.n_micro; i++)
+        step->forwards[i] = -1;
+    for (int32_t i = 0; i < 2 * program->n_layers * program->period.n_micro; i++)
         step->downs[i] = step->ups[i] = -1;
     for (int32_t i = 0; i <= last; i++) {
         const struct weft_instruction *at = &program->instructions[i];
@@ -607,6 +650,7 @@ static enum weft_status check_all(struct step *step)
 enum weft_status weft_verify_step(const struct weft_program *program,
                                   const struct weft_order *order, struct weft_error *err)
 {
+    const size_t n_layers = (size_t)program->n_layers * (size_t)program->period.n_micro;
     struct step step = {
         .program = program,
         .order = order,
@@ -615,9 +659,9 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .reads = calloc((size_t)program->n_units + 1, sizeof *step.reads),
         .writes = calloc((size_t)program->n_units + 1, sizeof *step.writes),
         .there = calloc((size_t)program->n_units + 1, sizeof *step.there),
-        .downs = calloc(2 * (size_t)program->n_layers + 1, sizeof *step.downs),
-        .ups = calloc(2 * (size_t)program->n_layers + 1, sizeof *step.ups),
-        .forwards = calloc((size_t)program->n_layers + 1, sizeof *step.forwards),
+        .downs = calloc(2 * n_layers + 1, sizeof *step.downs),
+        .ups = calloc(2 * n_layers + 1, sizeof *step.ups),
+        .forwards = calloc(n_layers + 1, sizeof *step.forwards),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
         .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
         .moments = -1,

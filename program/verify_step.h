@@ -25,15 +25,19 @@ struct step {
     int32_t *reads;      /* by offloaded unit: its last READ or COPY_UP; -1: none */
     int32_t *writes;     /* the same: its last WRITE or COPY_DOWN */
     struct there *there; /* by unit with updates on the host, or a shard there (downs, down) */
-    int32_t *downs;      /* by layer: its last SAVED_DOWN, then INPUT_DOWN; -1: none */
+    int32_t *downs;      /* by copies_at: the last SAVED_DOWN or INPUT_DOWN; -1: none */
     int32_t *ups;        /* the same of SAVED_UP and INPUT_UP */
-    int32_t *forwards;   /* by recomputed layer: its last FORWARD; -1: none */
+    int32_t *forwards;   /* by recomputed layer and micro-step: its FORWARD; -1: none */
     int32_t moments;     /* MOMENTS of the current update; -1: none */
     int32_t agreed;      /* AGREE of the current update; -1: none */
     int32_t *moved;      /* [n_buffers]: blocks gathered into it or reduced from it */
     int32_t *summed;     /* by unit: rounds with all gradients in its slice */
     int32_t n_layers;    /* of the model */
     int32_t layers;      /* forwards and backwards so far */
+    struct {
+        int32_t layer, micro;
+        bool backward;
+    } next; /* the forward or backward that comes next */
     int32_t norm, agree, finish;
 };
 

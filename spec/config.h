@@ -119,8 +119,9 @@ struct weft_plan_options {
     bool fuse, prefetch;        /* small neighbours share a unit; memory_model/weigh.h */
     int64_t policy_limit_bytes; /* for "two-stage"; 0: the memory limit */
     const char *policies;       /* allowed policies, separated by commas */
-    int64_t update_ahead;  /* without clipping: least number of layers between a unit's update and
-                              its first use; 0: the fastest */
+    int64_t update_ahead; /* without clipping: least number of layers between a unit's update and
+                             its first use; 0: the fastest */
+    int64_t micro_step_order; /* enum weft_micro_step_order, or layers of a group */
     const char *recompute; /* a level, "auto", or names of layers separated by commas; NULL: none */
     struct weft_offload_spec offload;
 };
@@ -132,7 +133,9 @@ struct weft_config {
     bool split_given, order_given; /* so a key of the split; train.reduce or train.group */
     struct {
         int64_t micro_batch, group; /* 0: none */
-    } kept;                         /* by weft_config_keep_split */
+        bool turns;                 /* and `layers` of the order; otherwise it stays open */
+        int64_t layers;
+    } kept; /* by weft_config_keep_split and weft_config_keep_turns */
     struct weft_model *model;
     struct weft_cluster cluster;
     struct weft_train train;

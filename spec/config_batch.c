@@ -107,6 +107,7 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     *out = WEFT_ORDER_OTHER;
     if (config->split_given || config->order_given || !same_batch || !same_split) return WEFT_OK;
     const int64_t rounds = (groups + ranks - 1) / ranks;
+    const bool turns = weft_config_turn_layers(config) > 0;
     /* Gradients of several micro-steps are added up in f32. */
     const bool adds_up = rounds * order->group == 1 || train->precision.reduce == WEFT_F32;
     if (!adds_up && groups >= ranks)
@@ -119,9 +120,12 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
                          (long long)rounds, (long long)groups, (long long)groups);
     *out = groups < ranks && train->batch > 0 ? WEFT_ORDER_FEWER : WEFT_ORDER_LOST;
     if (groups < ranks || rounds > WEFT_MOST_MICRO_STEPS / order->group || !adds_up ||
+        (rounds > 1 && turns && weft_model_ties(config->model)) ||
         order->bundle != weft_config_bundle(config))
         return WEFT_OK;
     *out = WEFT_ORDER_KEPT;
+    /* Without tied tensors both orders give the same sums, and several rounds have one order. */
+    if (rounds > 1 && turns) config->plan.micro_step_order = WEFT_ORDER_BY_STEP;
     train->batch = batch;
     train->asked.micro_batch = order->micro_batch;
     train->asked.grad_accum = 0;
@@ -130,6 +134,13 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     train->micro_batch = order->micro_batch;
     train->grad_accum = weft_config_micro_steps(config, order->micro_batch, &train->idle);
     return weft_config_hash_inputs(config, err);
+}
+
+void weft_config_keep_turns(struct weft_config *config, int64_t layers)
+{
+    if (!weft_config_opens_turns(config) || !weft_model_ties(config->model)) return;
+    config->kept.turns = true;
+    config->kept.layers = layers;
 }
 
 /* The least batch that all ranks can share in the asked parts. */

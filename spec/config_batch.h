@@ -18,6 +18,28 @@ static inline int32_t weft_config_nodes(const struct weft_config *config)
     return (int32_t)(config->cluster.ranks / weft_config_together(config));
 }
 
+/* plan.micro_step_order without a number. BY_LAYER: groups of one layer. */
+enum weft_micro_step_order {
+    WEFT_ORDER_BY_STEP = 0,
+    WEFT_ORDER_BY_LAYER = -1,
+    WEFT_ORDER_AUTO = -2
+};
+
+/* Layers of a group that all micro-steps run through before the next group; 0: one micro-step
+ * follows the other, or weft_config_opens_turns. */
+static inline int32_t weft_config_turn_layers(const struct weft_config *config)
+{
+    const int64_t order = config->plan.micro_step_order;
+    if (order == WEFT_ORDER_AUTO) return config->kept.turns ? (int32_t)config->kept.layers : 0;
+    return order == WEFT_ORDER_BY_LAYER ? 1 : (int32_t)order;
+}
+
+/* Whether the planner may choose the order. */
+static inline bool weft_config_opens_turns(const struct weft_config *config)
+{
+    return config->plan.micro_step_order == WEFT_ORDER_AUTO && !config->kept.turns;
+}
+
 /* Whether an average is a step of an outer optimizer, which has states of its own. */
 static inline bool weft_config_outer(const struct weft_config *config)
 {
@@ -57,6 +79,10 @@ void weft_config_settle(struct weft_config *config, int64_t micro_batch);
  * as the config leaves these open and no override asks for them. False if its micro-batch divides
  * no rank's samples any more. */
 bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch, int64_t group);
+
+/* Plans only a checkpoint's order of micro-steps from now on, if the config leaves it open and bits
+ * depend on it. */
+void weft_config_keep_turns(struct weft_config *config, int64_t layers);
 
 /* Ranks with gradients that are summed first: those of a node, if there are several. Otherwise 1,
  * because the ranks of a single node are added one after the other. */

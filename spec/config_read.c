@@ -198,6 +198,36 @@ static void check_across(const struct weft_section *section, const struct weft_c
                           "is %lld, and %s; or set it to 0", (long long)train->every, why);
 }
 
+/* The settings that exclude another order of micro-steps. */
+static void check_micro_step_order(const struct weft_section *section,
+                                   const struct weft_config *config, struct weft_findings *findings)
+{
+    static const char path[] = "$.plan.micro_step_order";
+    const struct weft_train *train = &config->train;
+    const int32_t layers = weft_config_turn_layers(config), n_layers = config->model->n_layers;
+    const char *why = NULL;
+    if (layers == 0) return;
+    if (weft_config_target(config)->is_foreign)
+        why = "the runtime of plan.for runs one micro-step after the other: leave it out, or set "
+              "plan.for to \"weft\"";
+    else if (train->grad_accum < 2)
+        why = "a step has one micro-step: leave it out, or set train.grad_accum to 2 or more";
+    else if (train->cadence == WEFT_CADENCE_MICRO_STEP ||
+             (train->group > 0 && train->group != train->grad_accum))
+        why = "all micro-steps of a layer add up one gradient: leave it out, or set train.reduce "
+              "to \"step\", without a smaller train.group";
+    if (why != NULL)
+        weft_findings_add(findings, section->source, path, "is no order here: %s", why);
+    else if (layers >= n_layers && n_layers > 1)
+        weft_findings_add(findings, section->source, path,
+                          "groups of %d layers leave no second one in a model of %d layers: set it "
+                          "to at most %d, or to \"step\"",
+                          layers, n_layers, n_layers - 1);
+    else if (layers >= n_layers)
+        weft_findings_add(findings, section->source, path,
+                          "a model of one layer has one order: set it to \"step\"");
+}
+
 /* The settings and models that cannot leave out labels. */
 static void check_labels(const struct weft_section *section, const struct weft_config *config,
                          struct weft_findings *findings)
@@ -418,6 +448,8 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
     }
     if (findings.count == 0 && config->model != NULL)
         check_labels(&sections->run, config, &findings);
+    if (findings.count == 0 && config->model != NULL)
+        check_micro_step_order(&sections->run, config, &findings);
     if (findings.count == 0) weft_config_take_recompute(config, &findings);
     enum weft_status status = weft_findings_status(&findings, err);
     weft_findings_finish(&findings);

@@ -29,6 +29,7 @@ static const char *const loops[] = {"foreach", "fused", "for-loop", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
 static const char *const block_scales[] = {"usual", "half", "twice", "whole", "auto", NULL};
+static const char *const micro_step_orders[] = {"step", "layer", "auto", NULL};
 static const char *const cadences[] = {"auto", "micro_step", "step", NULL};
 static const char *const layer_types[] = {
 #define KIND_NAME(name) #name,
@@ -468,6 +469,12 @@ static const struct weft_field plan_fields[] = {
      "with clip_norm 0, or if state may be offloaded: layers between a unit's update and its first "
      "use. More give its gathers more time, and its reductions or copies of state less. 0: the "
      "fastest of 1, 2, 4 and all; with clipping, of 2 and all"},
+    {"micro_step_order", WEFT_FIELD_NAMED, AT(weft_plan_options, micro_step_order), "\"step\"", 1,
+     16384, micro_step_orders, NULL,
+     "order of micro-steps: step, one after the other; layer, all of them run through each layer "
+     "before the next one; an integer, through so many layers before the next ones. A step then "
+     "gathers and reduces each unit once, and keeps the layers' inputs of all micro-steps. auto: "
+     "the faster of step and layer within the memory limit"},
     {"recompute", WEFT_FIELD_STRING, AT(weft_plan_options, recompute), "null", 1, 0, NULL, NULL,
      "recomputation of saved activations in backward: a level (none, light, selective, medium, "
      "deep, whole) or several, separated by commas, auto (any level; the planner decides for each "

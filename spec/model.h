@@ -74,6 +74,9 @@ void weft_model_destroy(struct weft_model *model);
 WEFT_MUST_USE enum weft_status weft_model_learns(const struct weft_model *model,
                                                  struct weft_error *err);
 
+/* Whether several layers add to the gradient of one tensor. */
+bool weft_model_ties(const struct weft_model *model);
+
 /* WEFT_OK when every layer has kernels of the device and the chain can be trained on text: its
  * first layer is an embedding, or linear with seq_len 1, and its last is lm_head or classifier.
  * Otherwise WEFT_E_DATA names the layer and a cure. */

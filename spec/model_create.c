@@ -209,6 +209,16 @@ static enum weft_status fail_frozen(struct weft_error *err)
                      "train; leave frozen out of at least one layer");
 }
 
+bool weft_model_ties(const struct weft_model *model)
+{
+    for (int32_t l = 0; l < model->n_layers; l++)
+        for (int32_t i = 0; i < model->layers[l].n_tensors; i++) {
+            const struct weft_tensor *tensor = &model->tensors[model->layers[l].tensors[i]];
+            if (tensor->trainable && tensor->layer != l) return true;
+        }
+    return false;
+}
+
 enum weft_status weft_model_learns(const struct weft_model *model, struct weft_error *err)
 {
     for (int32_t i = 0; i < model->n_tensors; i++)

@@ -173,6 +173,12 @@ static enum weft_status keep_order(const struct weft_replay *r,
         const int64_t groups = weft_order_groups(&order);
         WEFT_TRY(weft_config_keep_order(config, &order, &kept, err));
         if (kept == WEFT_ORDER_KEPT) return WEFT_OK;
+        if (split->layers > 0 && ranks < groups)
+            return weft_fail(err, WEFT_E_USAGE,
+                             "the model ties a tensor, and micro-steps by layer add up its terms "
+                             "in the order of %lld ranks alone: replay with %lld ranks (-n %lld)",
+                             (long long)split->ranks, (long long)split->ranks,
+                             (long long)split->ranks);
         return weft_fail(err, WEFT_E_USAGE,
                          "%lld ranks cannot keep the order in which the run summed its %lld groups "
                          "of a step: replay with at most %lld ranks (-n), on nodes of the run's "

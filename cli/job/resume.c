@@ -151,6 +151,13 @@ static enum weft_status keep_order(const struct weft_manifest_split *split,
                          "a smaller train.group or a larger train.batch (--from)",
                          (long long)groups, (long long)ranks, (long long)groups, (long long)groups);
     case WEFT_ORDER_LOST:
+        if (split->layers > 0 && ranks < groups) {
+            weft_log(WEFT_LOG_WARNING,
+                     "the model ties a tensor, and micro-steps by layer add up its terms in the "
+                     "order of %lld ranks alone, so sums round otherwise",
+                     (long long)split->ranks);
+            break;
+        }
         weft_log(
             WEFT_LOG_WARNING,
             "%lld ranks cannot keep the order of sums of the checkpoint's %lld groups, so sums "
@@ -162,10 +169,26 @@ static enum weft_status keep_order(const struct weft_manifest_split *split,
     return WEFT_OK;
 }
 
+/* Tells if a tied tensor's terms are added up in another order than before. */
+static void tell_turns(const struct weft_manifest_split *split, const struct weft_config *config)
+{
+    const int64_t layers = weft_config_turn_layers(config);
+    if (split->layers == layers || config->model == NULL || !weft_model_ties(config->model)) return;
+    char before[48] = "\"step\"";
+    if (split->layers == 1) snprintf(before, sizeof before, "\"layer\"");
+    if (split->layers > 1) snprintf(before, sizeof before, "%lld", (long long)split->layers);
+    weft_log(WEFT_LOG_WARNING,
+             "the checkpoint is of a run with plan.micro_step_order %s, and the model ties a "
+             "tensor, so its sums round otherwise; --set plan.micro_step_order=%s keeps the bits",
+             before, before);
+}
+
 enum weft_status weft_resume_keep_split(const struct weft_manifest_split *split,
                                         struct weft_config *config, struct weft_error *err)
 {
     if (split->micro_batch == 0) return WEFT_OK;
+    weft_config_keep_turns(config, split->layers);
+    tell_turns(split, config);
     if (split->ranks == 0)
         weft_log(WEFT_LOG_WARNING,
                  "an older version saved the checkpoint without the number of its ranks: the same "

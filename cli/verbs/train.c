@@ -485,6 +485,7 @@ static void begin_elastic(const struct weft_session *session, struct weft_elasti
     const struct weft_manifest_split split = {.micro_batch = config->train.micro_batch,
                                               .micro_steps = rule->n_micro,
                                               .group = rule->group,
+                                              .layers = rule->layers,
                                               .ranks = config->cluster.ranks,
                                               .idle = rule->idle,
                                               .bundle = weft_config_bundle(config)};

@@ -77,6 +77,8 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
                      "when gradients were reduced: every `micro_step` or `step`"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "group", weft_manifest, split.group,
                       "micro-steps of a round, if neither one nor all"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "turn_layers", weft_manifest, split.layers,
+                      "layers that micro-steps took turns by, as in `plan.micro_step_order`"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ranks", weft_manifest, split.ranks,
                       "that shared each step's batch"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "idle_ranks", weft_manifest, split.idle,
@@ -304,6 +306,7 @@ static void put_split(struct weft_json_writer *writer, const struct weft_manifes
     weft_json_put_string(writer, "reduce",
                          weft_cadence_name(step ? WEFT_CADENCE_STEP : WEFT_CADENCE_MICRO_STEP));
     if (!step && split->group > 1) weft_json_put_integer(writer, "group", split->group);
+    if (split->layers > 0) weft_json_put_integer(writer, "turn_layers", split->layers);
     weft_json_put_integer(writer, "ranks", split->ranks);
     if (split->idle > 0) weft_json_put_integer(writer, "idle_ranks", split->idle);
     if (split->bundle > 1) weft_json_put_integer(writer, "bundle", split->bundle);

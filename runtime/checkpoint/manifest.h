@@ -59,6 +59,8 @@ struct weft_manifest_file {
  * micro-steps. Groups of micro-batches decide how sums round. All zero: not known. */
 struct weft_manifest_split {
     int64_t micro_batch, micro_steps, group;
+    int64_t layers; /* that micro-steps took turns by; 0: one after the other. Terms of a tied
+                       tensor then have another order */
     int64_t ranks;  /* 0: not known */
     int64_t idle;   /* of them, without a group in the last round */
     int64_t bundle; /* ranks that are summed first: those of a node, if there are several; or 1 */

@@ -96,9 +96,30 @@ static int64_t loss_rows(const struct weft_config *config)
     return weft_model_targets(config->model, &batch);
 }
 
-/* `written` has the last micro-step, counted from 1, that wrote each tensor's gradient. A second
- * layer of the same micro-step adds to it. The micro-steps of a round share gradients, and all
- * but the first add, in any order of the program. */
+/* Whether a later layer of the model has the tensor. Its backward comes first. */
+static bool is_in_later_layer(const struct weft_model *model, int32_t layer, int32_t tensor)
+{
+    for (int32_t l = layer + 1; l < model->n_layers; l++)
+        for (int32_t i = 0; i < model->layers[l].n_tensors; i++)
+            if (model->layers[l].tensors[i] == tensor) return true;
+    return false;
+}
+
+/* Whether a backward adds to a gradient. `written` has the last micro-step, counted from 1, that
+ * wrote each tensor's gradient. A second layer of the same micro-step adds to it. If micro-steps
+ * take turns by layers, the last layer with the tensor writes it first. The micro-steps of a round
+ * share gradients, and all but the first add, in any order of the program. */
+static bool adds_gradient(const struct binding *binding, const int32_t *written, int32_t tensor)
+{
+    const struct weft_exec *exec = binding->exec;
+    const struct weft_period_rule *period = &exec->options.program->period;
+    const struct weft_instruction *at = binding->at;
+    if (at->micro % period->group != 0) return true;
+    if (period->layers > 0)
+        return is_in_later_layer(exec->options.config->model, at->layer, tensor);
+    return written[tensor] == at->micro + 1;
+}
+
 static enum weft_status bind_layer(const struct binding *binding, int32_t *written,
                                    struct exec_bound *bound, struct weft_error *err)
 {
@@ -126,7 +147,6 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
     call->saved =
         buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
     call->recompute = weft_program_recompute(exec->options.program, at->layer);
-    const bool shared = at->micro % exec->options.program->period.group != 0;
     WEFT_TRY(prepare_call(exec, at->layer, call, err));
     WEFT_TRY(bind_temporary(binding, backward, call, err));
     for (int32_t i = 0; i < layer->n_tensors; i++)
@@ -138,7 +158,7 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
             int32_t tensor = layer->tensors[i];
             if (!model->tensors[tensor].trainable) continue;
             call->gradients[i] = tensor_address(binding, WEFT_BUFFER_GRADIENT, tensor);
-            call->accumulate[i] = shared || written[tensor] == at->micro + 1;
+            call->accumulate[i] = adds_gradient(binding, written, tensor);
             written[tensor] = at->micro + 1;
         }
     }
@@ -353,7 +373,8 @@ static struct exec_saved saved_of(const struct binding *binding)
     int64_t from;
     cut_block(binding, touched.buffer, &from, &saved.bytes);
     saved.at = binding->exec->base + touched.offset + from;
-    saved.there = places[at->layer] + from;
+    const int64_t whole = program->buffers[touched.buffer].used_bytes;
+    saved.there = places[at->layer] + weft_program_place(program, at->micro, whole) + from;
     return saved;
 }
 

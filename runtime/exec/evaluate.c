@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An evaluation is a forward alone: the program up to the first micro-step's backward, without
- * updates and carried work. Every instruction keeps its place in the order, so the addresses
- * hold. */
+/* An evaluation is a forward alone, of the first micro-step: the program up to its backward,
+ * without updates, carried work and other micro-steps. Every instruction keeps its place in the
+ * order, so the addresses hold. */
 #include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
 
@@ -23,7 +23,7 @@ static bool is_of_forward(const struct weft_instruction *at)
     bool forward = at->op == WEFT_OP_MARK || at->op == WEFT_OP_LOAD ||
                    at->op == WEFT_OP_PARAMETERS_FETCH || at->op == WEFT_OP_ACROSS_GATHER ||
                    at->op == WEFT_OP_ALL_GATHER || at->op == WEFT_OP_FORWARD;
-    return forward && !at->carried;
+    return forward && !at->carried && at->micro == 0;
 }
 
 enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,

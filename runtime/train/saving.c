@@ -308,6 +308,7 @@ static struct weft_saver_options options_of(const struct weft_saving *saving)
         .split = {.micro_batch = saving->train->micro_batch,
                   .micro_steps = saving->train->grad_accum,
                   .group = o->plan->problem->period.group,
+                  .layers = o->plan->problem->period.layers,
                   .ranks = saving->ranks,
                   .idle = o->plan->problem->period.idle,
                   .bundle = weft_config_bundle(o->config)},

@@ -167,6 +167,11 @@ enum weft_status weft_planner_decide(const struct weft_planner *planner,
                                      struct weft_candidate *out, struct weft_outcome *outcome,
                                      struct weft_error *err)
 {
+    if (planner->literal && problem->period.layers > 0)
+        return weft_fail(err, WEFT_E_INFEASIBLE,
+                         "planner %s: its published rule runs one micro-step after the other: set "
+                         "plan.micro_step_order to \"step\", or take another planner, such as ilp",
+                         planner->name);
     if (planner->decide != NULL && weft_problem_is_early(problem))
         return weft_events_decide(planner->decide, planner->searches, problem, options, out,
                                   outcome, err);
@@ -192,6 +197,7 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem)
 {
     bool has = planner->homes == 0;
+    if (planner->literal && problem->period.layers > 0) return false;
     if (planner->fills_batch && problem->micro_batch == 0) return false;
     const bool may_hybrid = problem->ranks_per_node > 0 && problem->period.every == 0;
     const bool in_node =

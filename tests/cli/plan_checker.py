@@ -6,7 +6,7 @@ import json
 import struct
 
 from order_checker import refutes
-from plan_forms import in_pages, launch_slots, make_early, must_block, runs_ahead
+from plan_forms import in_pages, launch_slots, layer_slots, make_early, must_block, runs_ahead
 
 ONE = 1 << 40  # prices are multiples of 2^-40
 RATE = 1024
@@ -140,6 +140,16 @@ class Problem:
 
 
 # Placements and rows
+
+def check_slots(said):
+    """Checks the order of forwards and backwards."""
+    period, found = said["period"], [(slot["kind"], slot["index"], slot["micro"]) for slot in said["slots"]
+                                     if slot["kind"] in ("forward", "backward")]
+    need(found == layer_slots(said), "slots of another order")
+    if "layers" in period:
+        turns = period["micro_steps"] > 1 and period["reduce"] == "step"
+        need(turns and 0 < period["layers"] < len(found) // (2 * period["micro_steps"]), "turns that are none")
+
 
 def check_placements(plan, problem, chosen):
     blocks = [0] * len(problem.items)
@@ -722,6 +732,7 @@ def check(plan, problems=()):
     chosen = [[of["name"] for of in decision["strategies"]].index(name)
               for decision, name in zip(problem.decisions, plan["strategies"])]
     need(plan["decision_hash"] == hash_of_decisions(plan, problem), "decisions were changed")
+    check_slots(problem.said)
     check_placements(plan, problem, chosen)
     if "for" in problem.said:
         check_launches(plan, problem)

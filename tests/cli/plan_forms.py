@@ -5,6 +5,21 @@ pages.
 import json
 
 
+def layer_slots(said):
+    """Returns (kind, layer, micro-step) of all forwards and backwards, in the order of the period."""
+    period = said["period"]
+    n_layers = 1 + max(slot["index"] for slot in said["slots"] if slot["kind"] == "forward")
+    micros, each = range(period["micro_steps"]), period.get("layers", n_layers)
+    groups = [range(first, min(first + each, n_layers)) for first in range(0, n_layers, each)]
+    step = [("forward", layer, micro) for group in groups[:-1] for micro in micros for layer in group]
+    for micro in micros:
+        step += [("forward", layer, micro) for layer in groups[-1]]
+        step += [("backward", layer, micro) for layer in reversed(groups[-1])]
+    step += [("backward", layer, micro) for group in reversed(groups[:-1]) for micro in micros for layer in reversed(group)]
+    begin = step.index(("forward", n_layers - 1, micros[-1])) + 1 if period["rotated"] else 0
+    return step[begin:] + step[:begin]
+
+
 def runs_ahead(said):
     return said.get("for", "").startswith("fsdp2") and not said["for"].endswith("-blocking")
 

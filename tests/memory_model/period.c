@@ -200,6 +200,88 @@ Test(period, begins_behind_the_last_forward_without_clipping)
     weft_model_destroy(model);
 }
 
+/* The micro-steps of slots with layers, in order; -1 ends the list. */
+static void check_micro_steps(const struct weft_period *period, const int32_t *expected)
+{
+    for (int32_t s = 0; s < period->n_slots; s++)
+        if (period->slots[s].kind == WEFT_SLOT_FORWARD ||
+            period->slots[s].kind == WEFT_SLOT_BACKWARD)
+            cr_assert_eq(period->slots[s].micro, *expected++, "slot %d", s);
+    cr_assert_eq(*expected, -1);
+}
+
+Test(period, micro_steps_take_turns_by_layers)
+{
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period_rule rule = {.n_micro = 2, .group = 2, .layers = 1};
+    struct weft_period *period = create(model, shards, &rule);
+    /*                              0     1     2     3     4    5     6     7     8     9 */
+    const char *const expected[] = {"U0", "U1", "U2", "U3", "f", "F0", "F0", "F1", "F1", "F2",
+                                    /* 10 11    12    13    14    15    16    17 */
+                                    "F2", "F3", "B3", "F3", "B3", "B2", "B2", "B1",
+                                    /* 18 19    20    21   22 */
+                                    "B1", "B0", "B0", "d", "n", NULL};
+    check_slots(period, expected);
+    check_micro_steps(period,
+                      (const int32_t[]){0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, -1});
+    check_uses(period, 2, 4, (const int32_t[]){7, 8, 17, 18});
+    cr_assert_eq(period->first_gradient[0], 12, "of tied tokens: the head's first");
+    cr_assert_eq(period->last_gradient[4], 20, "the embedding's last");
+    cr_assert(weft_period_in_one_pass(period, 9, 10));
+    cr_assert_not(weft_period_in_one_pass(period, 10, 15), "forward and backward are apart");
+    cr_assert(weft_period_in_one_pass(period, 11, 14), "but at the turn");
+    cr_assert_not(weft_period_in_one_pass(period, 6, 7), "two groups");
+    cr_assert_eq(weft_period_places(&rule), 2);
+    weft_period_destroy(period);
+    rule.layers = 3; /* F0 F1 F2 twice, the turn, B2 B1 B0 twice */
+    period = create(model, shards, &rule);
+    const char *const grouped[] = {"U0", "U1", "U2", "U3", "f",  "F0", "F1", "F2",
+                                   "F0", "F1", "F2", "F3", "B3", "F3", "B3", "B2",
+                                   "B1", "B0", "B2", "B1", "B0", "d",  "n",  NULL};
+    check_slots(period, grouped);
+    check_micro_steps(period,
+                      (const int32_t[]){0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, -1});
+    check_uses(period, 2, 4, (const int32_t[]){6, 9, 16, 19});
+    cr_assert(weft_period_in_one_pass(period, 6, 9));
+    weft_period_destroy(period);
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
+Test(period, turns_begin_behind_the_last_forward_without_clipping)
+{
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period_rule rule = {
+        .n_micro = 2, .group = 2, .layers = 1, .rotated = true, .update_ahead = 1};
+    struct weft_period *period = create(model, shards, &rule);
+    /*                              0     1     2     3     4     5     6     7    8     9 */
+    const char *const expected[] = {"B3", "B2", "B2", "B1", "B1", "B0", "B0", "d", "U0", "U1",
+                                    /* 10 11   12    13    14    15    16    17    18 */
+                                    "U2", "f", "F0", "F0", "U3", "F1", "F1", "F2", "F2",
+                                    /* 19 20    21    22 */
+                                    "F3", "B3", "F3", "n", NULL};
+    check_slots(period, expected);
+    check_micro_steps(period,
+                      (const int32_t[]){1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, -1});
+    check_uses(period, 2, 4, (const int32_t[]){15, 16, 3, 4});
+    cr_assert_eq(period->first_gradient[0], 20);
+    cr_assert_eq(period->last_gradient[4], 6);
+    for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++)
+        cr_assert_eq(weft_period_takes_update(&rule, 4, at), at >= 8 && at <= 15, "%d", at);
+    weft_period_destroy(period);
+    rule.delayed = true; /* U directly after the unit's last backward */
+    period = create(model, shards, &rule);
+    const char *const delayed[] = {"B3", "B2", "B2", "U3", "B1", "B1", "U2", "B0",
+                                   "B0", "U1", "U0", "d",  "f",  "F0", "F0", "F1",
+                                   "F1", "F2", "F2", "F3", "B3", "F3", "n",  NULL};
+    check_slots(period, delayed);
+    weft_period_destroy(period);
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
 Test(period, refuses_rules_that_are_none)
 {
     static const struct weft_period_rule rules[] = {
@@ -208,6 +290,12 @@ Test(period, refuses_rules_that_are_none)
         {.n_micro = 3, .group = 2},
         {.n_micro = 1, .group = 1, .rotated = true},
         {.n_micro = 1, .group = 1, .update_ahead = 1},
+        {.n_micro = 1, .group = 1, .layers = 1},
+        {.n_micro = 2, .group = 1, .layers = 1},
+        {.n_micro = 2, .group = 2, .layers = -1},
+        {.n_micro = 2, .group = 2, .layers = 4},
+        {.n_micro = 2, .group = 2, .layers = 1, .drains = true},
+        {.n_micro = 2, .group = 2, .layers = 1, .late = true},
     };
     struct weft_model *model = make_tied_model(false);
     struct weft_shards *shards = shard(model);

@@ -4,6 +4,7 @@
 
 #include "problem/problem.h"
 #include "problem/stages.h"
+#include "spec/config_batch.h"
 #include "tests/program/random_model.h"
 
 Test(stages, times_are_the_profiles)
@@ -147,6 +148,37 @@ Test(stages, variants_are_what_the_config_leaves_open)
     random.config->plan.update_ahead = 1;
     cr_assert_eq(weft_variants_list(random.config, variants), 1);
     cr_assert_eq(variants[0].rule.update_ahead, 1);
+    random_case_finish(&random);
+}
+
+Test(stages, the_order_of_micro_steps_may_be_open)
+{
+    struct random_case random;
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    struct weft_config *config = NULL;
+    for (uint64_t seed = 1; config == NULL || config->model->n_layers < 3; seed++) {
+        if (config != NULL) random_case_finish(&random);
+        random_case_init_plain(&random, seed);
+        config = random.config;
+    }
+    config->train.grad_accum = 3;
+    config->plan.micro_step_order = WEFT_ORDER_AUTO;
+    cr_assert_eq(weft_variants_list(config, variants), 3);
+    cr_assert(variants[0].rule.layers == 0 && variants[1].rule.layers == 0);
+    cr_assert(variants[2].rule.layers == 1 && variants[2].rule.group == 3);
+    config->train.cadence = WEFT_CADENCE_MICRO_STEP;
+    cr_assert_eq(weft_variants_list(config, variants), 1, "turns add up one gradient");
+    config->train.cadence = WEFT_CADENCE_AUTO;
+    config->train.clip_norm = 0;
+    const int32_t n = weft_variants_list(config, variants);
+    cr_assert(n % 3 == 0 && n <= WEFT_MOST_VARIANTS, "%d", n);
+    config->kept.turns = true; /* by a checkpoint */
+    cr_assert_eq(weft_variants_list(config, variants), n / 3 * 2);
+    config->plan.micro_step_order = 2;
+    cr_assert_eq(weft_variants_list(config, variants), n / 3);
+    cr_assert(variants[0].rule.layers == 2 && variants[0].rule.group == 3);
+    config->train.grad_accum = 1;
+    cr_assert(weft_variants_list(config, variants) > 0 && variants[0].rule.layers == 0);
     random_case_finish(&random);
 }
 

@@ -9,6 +9,7 @@
 #include "program/lifetime.h"
 #include "program/predict.h"
 #include "program/trace.h"
+#include "spec/config_batch.h"
 #include "tests/program/dice.h"
 #include "tests/program/random_config.h"
 
@@ -210,6 +211,24 @@ void random_case_init_nodes(struct random_case *random, uint64_t seed)
     weft_stages_finish(&random->stages);
     add_nodes(random, seed);
     add_central(random, seed);
+    fill_stages(random);
+}
+
+void random_case_init_turns(struct random_case *random, uint64_t seed)
+{
+    struct dice dice = dice_of(seed, "turns");
+    if (chance(&dice, 20))
+        random_case_init_delayed(random, seed);
+    else
+        random_case_init_nodes(random, seed);
+    weft_stages_finish(&random->stages);
+    struct weft_train *train = &random->config->train;
+    const int32_t n_layers = random->config->model->n_layers;
+    train->grad_accum = train->asked.grad_accum = roll(&dice, 2, 4);
+    train->cadence = WEFT_CADENCE_STEP;
+    train->group = train->idle = 0;
+    random->config->plan.micro_step_order =
+        n_layers < 3 || chance(&dice, 50) ? WEFT_ORDER_BY_LAYER : roll(&dice, 1, n_layers - 1);
     fill_stages(random);
 }
 

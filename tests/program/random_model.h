@@ -32,6 +32,9 @@ void random_case_read(struct random_case *random, const char *path);
 void random_case_init_tiers(struct random_case *random, uint64_t seed);
 /* The same, and some with nodes and hsdp, or nodes too, or with central. */
 void random_case_init_nodes(struct random_case *random, uint64_t seed);
+/* The same, or without tiers and nodes the same with delayed updates, in two to four micro-steps
+ * that take turns by layers. A model of one layer has no turns. */
+void random_case_init_turns(struct random_case *random, uint64_t seed);
 void random_case_finish(struct random_case *random);
 
 /* A plan of random strategies and a random legal order of its blocks, predicted. The caller

@@ -174,3 +174,53 @@ Test(config_batch, any_number_of_ranks_keeps_the_order)
         weft_config_destroy(config);
     }
 }
+
+static struct weft_config *with_turns(const char *order)
+{
+    const char *overrides[] = {"train.grad_accum=4", "cluster.ranks=4", order, NULL};
+    struct weft_config *config = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(parse(SMALL_CONFIG, overrides, &config, &err), WEFT_OK, "%s", err.text);
+    config->split_given = config->order_given = false; /* as if the file said it */
+    return config;
+}
+
+/* Fewer ranks have several rounds, which have one order. Without a tied tensor the sums are kept.
+ */
+Test(config_batch, turns_end_where_several_rounds_begin)
+{
+    for (int tied = 0; tied < 2; tied++) {
+        const struct weft_order order = {4, 2, 4, 4, 0, 1};
+        struct weft_config *config = with_turns("plan.micro_step_order=layer");
+        struct weft_error err = {0};
+        enum weft_order_kept found;
+        cr_assert_eq(weft_config_turn_layers(config), 1);
+        for (int32_t t = 0; t < config->model->n_tensors && !tied; t++)
+            config->model->tensors[t].trainable = t > 0; /* the tied one comes first */
+        cr_assert_eq(weft_model_ties(config->model), tied > 0);
+        config->cluster.ranks = config->cluster.ranks_per_node = 2;
+        config->train.batch = 4 * 2 * 4;
+        cr_assert_eq(weft_config_keep_order(config, &order, &found, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(found, tied ? WEFT_ORDER_LOST : WEFT_ORDER_KEPT);
+        cr_assert_eq(weft_config_turn_layers(config), tied);
+        weft_config_destroy(config);
+    }
+}
+
+Test(config_batch, an_open_order_is_the_checkpoints_if_bits_depend_on_it)
+{
+    struct weft_config *config = with_turns("plan.micro_step_order=auto");
+    cr_assert(weft_config_opens_turns(config));
+    weft_config_keep_turns(config, 3);
+    cr_assert(!weft_config_opens_turns(config) && weft_config_turn_layers(config) == 3);
+    weft_config_destroy(config);
+    config = with_turns("plan.micro_step_order=2");
+    weft_config_keep_turns(config, 3);
+    cr_assert_eq(weft_config_turn_layers(config), 2, "the config names it");
+    weft_config_destroy(config);
+    config = with_turns("plan.micro_step_order=auto");
+    config->model->tensors[0].trainable = false;
+    weft_config_keep_turns(config, 3);
+    cr_assert(weft_config_opens_turns(config), "no tensor is tied");
+    weft_config_destroy(config);
+}

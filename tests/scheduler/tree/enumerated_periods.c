@@ -7,6 +7,7 @@
 #include "problem/stages.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
+#include "spec/config_batch.h"
 #include "tests/effort.h"
 #include "tests/program/random_model.h"
 #include "tests/scheduler/enumerate.h"
@@ -16,7 +17,7 @@ enum { MOST_MOVES = 5 };
 
 /* Problems seen so far. */
 struct seen {
-    int n, n_closed, several, every, rotated, agreed, two_networks, slowed;
+    int n, n_closed, several, every, turns, rotated, agreed, two_networks, slowed;
 };
 
 /* The most blocks that move, each unit with the strategy that moves most. */
@@ -53,6 +54,7 @@ static void count(const struct weft_problem *problem, struct seen *seen)
     const struct weft_period_rule *period = &problem->period;
     seen->several += period->n_micro > 1;
     seen->every += weft_period_reductions(period) > 1;
+    seen->turns += period->layers > 0;
     seen->rotated += period->rotated;
     seen->agreed += period->agreed_updates;
     seen->two_networks += problem->n_lanes > 2;
@@ -97,6 +99,8 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
         struct random_case random;
         struct weft_variant variants[WEFT_MOST_VARIANTS];
         random_case_init(&random, seed);
+        /* Next to one micro-step after the other. */
+        if (seed % 2 == 0) random.config->plan.micro_step_order = WEFT_ORDER_AUTO;
         int32_t n = weft_variants_list(random.config, variants);
         for (int32_t v = 0; v < n; v++) {
             struct weft_stages stages = {0};
@@ -109,14 +113,15 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
         }
         random_case_finish(&random);
     }
-    cr_log_info("%d plans, %d proven the best; several micro-steps %d, reduced in each %d, rotated "
-                "%d, agreed %d, two channels %d, slowed %d",
-                seen.n, seen.n_closed, seen.several, seen.every, seen.rotated, seen.agreed,
-                seen.two_networks, seen.slowed);
+    cr_log_info("%d plans, %d proven the best; several micro-steps %d, reduced in each %d, by "
+                "turns %d, rotated %d, agreed %d, two channels %d, slowed %d",
+                seen.n, seen.n_closed, seen.several, seen.every, seen.turns, seen.rotated,
+                seen.agreed, seen.two_networks, seen.slowed);
     if (TEST_SANITIZED) return; /* too few cases for every kind of period */
     cr_assert_geq(seen.n, TEST_CASES_OF(500, 80, 0));
     cr_assert_geq(seen.n_closed, seen.n - seen.n / 50); /* by searches of orders */
     int some = TEST_CASES_OF(20, 2, 0);
     cr_assert(seen.several > some && seen.every > some / 3 && seen.rotated > some);
+    cr_assert_gt(seen.turns, some / 3);
     cr_assert(seen.agreed > some && seen.two_networks > some && seen.slowed > some);
 }

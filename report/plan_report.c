@@ -345,6 +345,9 @@ static void report_period(const struct weft_plan *plan, struct weft_answer *out)
         weft_answer_say(out, NULL, "every %d micro-steps", rule->group);
     else if (rule->n_micro > 1)
         weft_answer_say(out, NULL, rule->group == 1 ? "every micro-step" : "once a step");
+    if (rule->layers == 1) weft_answer_say(out, NULL, "; all run through each layer in turn");
+    if (rule->layers > 1)
+        weft_answer_say(out, NULL, "; all run through each %d layers in turn", rule->layers);
     if (rule->idle > 0)
         weft_answer_say(out, NULL, "; %d rank%s no group in the last round", rule->idle,
                         rule->idle == 1 ? " has" : "s have");
@@ -367,11 +370,19 @@ static bool leaves_offload_open(const struct weft_plan *plan)
     return open;
 }
 
+static bool leaves_order_open(const struct weft_plan *plan)
+{
+    for (int32_t i = 0; i < plan->n_others; i++)
+        if (plan->others[i].problem->period.layers != plan->problem->period.layers) return true;
+    return false;
+}
+
 /* The choices that make the periods of a plan, for its target. */
 static const char *choices_of_periods(const struct weft_plan *plan)
 {
-    return weft_problem_target(plan->problem)->finalizes ? "reductions late or two under way"
-                                                         : "train.reduce, update_ahead";
+    if (weft_problem_target(plan->problem)->finalizes) return "reductions late or two under way";
+    return leaves_order_open(plan) ? "train.reduce, update_ahead, micro_step_order"
+                                   : "train.reduce, update_ahead";
 }
 
 static bool leaves_scale_open(const struct weft_plan *plan)
@@ -416,6 +427,25 @@ static void report_least_bound(const struct weft_plan *plan, struct weft_answer 
         weft_answer_say(out, NULL, ": gap %.3f %%",
                         100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);
     weft_answer_say(out, NULL, "\n");
+}
+
+/* The least time of the other order of micro-steps, if both were planned and bounded. */
+static void report_other_order(const struct weft_plan *plan, struct weft_answer *out)
+{
+    char bound[WEFT_UNITS_TEXT_BYTES];
+    const int32_t layers = plan->problem->period.layers;
+    int64_t least_ns = INT64_MAX;
+    for (int32_t i = 0; i < plan->n_others; i++) {
+        const struct weft_plan_variant *other = &plan->others[i];
+        const int64_t bound_ns =
+            other->paged_bound_ns > other->bound_ns ? other->paged_bound_ns : other->bound_ns;
+        if (other->problem->period.layers != layers && bound_ns < least_ns) least_ns = bound_ns;
+    }
+    if (least_ns == INT64_MAX || least_ns == 0) return;
+    weft_answer_say(out, NULL, "order     micro-steps %s; %s, no plan is faster than %s\n",
+                    layers > 0 ? "by layer" : "one after the other",
+                    layers > 0 ? "one after the other" : "by layer",
+                    weft_units_show_ns(least_ns, bound));
 }
 
 /* The plan's step next to that of Weft's own plans. These hold other buffers, so they may be slower
@@ -555,6 +585,8 @@ static void put_plan(const struct weft_plan *plan, struct weft_answer *out)
         weft_answer_integer(out, "micro_batch", plan->problem->micro_batch);
     weft_answer_integer(out, "micro_steps", plan->problem->period.n_micro);
     weft_answer_word(out, "reduce", weft_cadence_name(weft_period_cadence(&plan->problem->period)));
+    if (plan->problem->period.layers > 0)
+        weft_answer_integer(out, "layers", plan->problem->period.layers);
     weft_answer_integer(out, "update_ahead", plan->problem->period.update_ahead);
     weft_answer_integer(out, "step_ns", p->step_ns);
     if (plan->certificate.n_nodes > 0) put_bound(plan, out);
@@ -624,6 +656,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_answer *out)
     report_bounds(plan, out);
     if ((plan->n_others > 0 || plan->n_open > 1) && plan->bound_ns > 0)
         report_least_bound(plan, out);
+    report_other_order(plan, out);
     if (target->is_foreign) report_cost(plan, out);
     const char *stop = plan->solver_stop ? plan->solver_stop : "";
     const char *solver = plan->solver_name ? plan->solver_name : "";

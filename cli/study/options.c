@@ -9,6 +9,7 @@
 #include "cli/study/sweep.h"
 #include "problem/variants.h"
 #include "scheduler/planners/table.h"
+#include "spec/config_batch.h"
 
 enum { DEFAULT_POINTS = 9, MOST_REPEATS = 99 };
 
@@ -111,7 +112,8 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
             planner->homes == 0 || (planner->homes & weft_config_state_homes(config)) != 0;
         const bool recomputes = !planner->recomputes || config->recomputes != NULL;
         const bool splits = !planner->fills_batch || config->train.asked.micro_batch == 0;
-        bool allowed = true; /* policies that no config has by default */
+        const bool turns = planner->literal && weft_config_turn_layers(config) > 0;
+        bool allowed = !turns; /* policies that no config has by default */
         for (int p = WEFT_POLICY_HSDP; p < WEFT_POLICY_COUNT; p++)
             allowed &= planner->fixed != &weft_fixed_rules[p] || (policies >> p & 1) != 0;
         allowed &= !planner->solves; /* it takes long */

@@ -489,8 +489,19 @@ static void find_types(struct maker *maker)
     }
 }
 
+/* FSDP2 runs a training loop's micro-steps, one after the other. */
+static enum weft_status check_turns(const struct maker *maker)
+{
+    if (maker->problem->period.layers == 0) return WEFT_OK;
+    return weft_fail(maker->err, WEFT_E_DATA,
+                     "%s: its micro-steps take turns by layers, and the other runtime runs one "
+                     "micro-step after the other: plan with plan.micro_step_order \"step\"",
+                     maker->source);
+}
+
 static enum weft_status make_all(struct maker *maker)
 {
+    WEFT_TRY(check_turns(maker));
     WEFT_TRY(find_layers(maker));
     WEFT_TRY(make_units(maker));
     if (weft_problem_target(maker->problem)->is_foreign) find_checkpoints(maker);

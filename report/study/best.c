@@ -20,6 +20,7 @@ void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int
     row->mark = WEFT_BEST_FITS;
     row->micro_batch = problem->micro_batch > 0 ? problem->micro_batch : micro_batch;
     row->micro_steps = problem->period.n_micro;
+    row->layers = problem->period.layers;
     row->reduce = weft_cadence_name(weft_period_cadence(&problem->period));
     row->step_ns = plan->prediction.step_ns;
     row->total_bytes = plan->prediction.total_bytes;
@@ -75,7 +76,7 @@ const char *weft_best_mark_name(enum weft_best_mark mark)
 }
 
 enum { POLICY, RECOMPUTE, OFFLOAD, FITS, STATE, LEAST, CHOICES, MICRO_BATCH, MICRO_STEPS, REDUCE };
-enum { STEP = REDUCE + 1, TOKENS, TOTAL, BOUND, GAP, REASON, N_COLUMNS };
+enum { LAYERS = REDUCE + 1, STEP, TOKENS, TOTAL, BOUND, GAP, REASON, N_COLUMNS };
 
 static const struct weft_column columns[N_COLUMNS] = {
     [POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, 0},
@@ -88,6 +89,7 @@ static const struct weft_column columns[N_COLUMNS] = {
     [MICRO_BATCH] = {"micro_batch", "split", 'r', WEFT_FIGURE_INTEGER, 0},
     [MICRO_STEPS] = {"micro_steps", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
     [REDUCE] = {"reduce", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [LAYERS] = {"layers", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
     [STEP] = {"step_ns", "step", 'r', WEFT_FIGURE_NS, 0},
     [TOKENS] = {"tokens_per_s", "tokens/s", 'r', WEFT_FIGURE_SHORT, 0},
     [TOTAL] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, 0},
@@ -127,8 +129,9 @@ static void add_row(struct weft_rows *rows, const struct weft_best *best,
     }
     weft_rows_word(rows, CHOICES, row->ways);
     weft_rows_integer(rows, MICRO_BATCH, row->micro_batch);
-    weft_rows_show(rows, MICRO_BATCH, WEFT_PAINT_NONE, "%lld x %d", (long long)row->micro_batch,
-                   row->micro_steps);
+    weft_rows_show(rows, MICRO_BATCH, WEFT_PAINT_NONE, "%lld x %d%s", (long long)row->micro_batch,
+                   row->micro_steps, row->layers > 0 ? " by layer" : "");
+    if (row->layers > 0) weft_rows_integer(rows, LAYERS, row->layers);
     weft_rows_integer(rows, MICRO_STEPS, row->micro_steps);
     weft_rows_word(rows, REDUCE, row->reduce);
     weft_rows_integer(rows, STEP, row->step_ns);

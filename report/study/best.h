@@ -31,6 +31,7 @@ struct weft_best_row {
     char ways[WEFT_BEST_WAYS_BYTES]; /* the plan's choices, as in the answer */
     int64_t micro_batch;             /* samples of a rank and micro-step */
     int32_t micro_steps;
+    int32_t layers;     /* that micro-steps take turns by; 0: one after the other */
     const char *reduce; /* cadence: "step" */
     int64_t step_ns, total_bytes;
     struct weft_plan_claim claim; /* of this combination */

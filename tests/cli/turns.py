@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Micro-steps that take turns by layers: plans, their proofs, runs with the bits of the other order, and what is refused."""
+import copy
+import json
+import sys
+
+from configs import tiny
+from plan_checker import Wrong, check
+from plan_forms import layer_slots
+from tap import case, main
+
+TIED = [{"name": "wte", "type": "embedding", "vocab": 256, "positions": 16, "hidden": 32},
+        {"name": "h.{i}", "type": "transformer_block", "repeat": 2, "hidden": 32, "heads": 2, "ffn": 64},
+        {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 32, "bias": False, "tie": "wte"}]
+HOST = {"memory_limit": "1GiB", "down": {"alpha": "1us", "bandwidth": "1GB/s"},
+        "up": {"alpha": "1us", "bandwidth": "1GB/s"}, "update": "1GB/s"}
+
+
+def of(order="layer", **changes):
+    """A slow link, so that one gather and one reduction a step win."""
+    settings = {"train__grad_accum": 4, "train__micro_batch": 1, "plan__micro_step_order": order,
+                "cluster__link__intra__bandwidth": "0.1GB/s", "plan__work_limit": "50M", **changes}
+    return tiny(**settings)
+
+
+def plan(weft, config, *flags):
+    weft.expect(0, "plan", weft.write("run.json", config), "-q", "-o", "plan.json", *flags)
+    return json.loads((weft.directory / "plan.json").read_text())
+
+
+def fingerprint(weft, config, run, *flags):
+    weft.expect(0, "train", weft.write("run.json", config), "--quiet", "--run", run, *flags)
+    return json.loads((weft.directory / run / "result.json").read_text())["fingerprint"]
+
+
+@case
+def a_plan_by_turns_is_proven(weft):
+    for changes in ({}, {"train__clip_norm": 0}, {"plan__micro_step_order": 2}, {"cluster__host": HOST}):
+        made = plan(weft, of(**changes))
+        assert made["problem"]["period"]["layers"] == changes.get("plan__micro_step_order", 1), made["problem"]["period"]
+        check(made)
+        weft.expect(0, "verify", "plan.json", "--config", "run.json")
+        weft.expect(0, "simulate", "plan.json", "--config", "run.json")
+        gathers = {(item["decision"], item["gather"]) for item in made["problem"]["items"] if item["kind"] == "all_gather"}
+        assert all(gather < 2 for _, gather in gathers), gathers
+
+
+@case
+def a_forged_order_is_refused(weft):
+    made = plan(weft, of())
+    slots = made["problem"]["slots"]
+    at = next(s for s, slot in enumerate(slots) if slot["kind"] == "forward")
+    for edit, words in ((lambda said: said["slots"].insert(at, said["slots"].pop(at + 1)), "slots["),  # they fall
+                        (lambda said: said["period"].pop("layers"), "slots["),
+                        (lambda said: said["period"].update(layers=2), "slots["),
+                        (lambda said: said["period"].update(layers=99), "take turns by 99 layers"),
+                        (lambda said: said["period"].update(reduce="micro_step"), "with turns by layers")):
+        edited = copy.deepcopy(made)
+        edit(edited["problem"])
+        weft.expect(65, "verify", weft.write("edited.json", edited), says=words)
+        try:
+            check(edited)
+        except Wrong:
+            continue
+        raise AssertionError("the checker takes it")
+    assert len(layer_slots(made["problem"])) == 2 * 4 * 6
+
+
+@case
+def the_planner_chooses_the_order(weft):
+    """A slow link is worth the inputs of all micro-steps, a fast one under a low limit is not."""
+    slow = plan(weft, of("auto"))
+    assert slow["problem"]["period"].get("layers") == 1, slow["problem"]["period"]
+    assert any("layers" not in other["problem"]["period"] for other in slow["other_periods"])
+    told = " ".join(weft.expect(0, "plan", "run.json", "-o", "none").split())
+    for words in ("all run through each layer in turn", "micro_step_order",
+                  "order micro-steps by layer; one after the other, no plan is faster than"):
+        assert words in told, (words, told)
+    step = plan(weft, of("step"))
+    assert "layers" not in step["problem"]["period"]
+    assert slow["prediction"]["step_ns"] <= step["prediction"]["step_ns"]
+
+
+@case
+def runs_end_in_the_bits_of_the_other_order(weft):
+    for clip in (0.5, 0):
+        expected = fingerprint(weft, of("step", train__reduce="step", train__clip_norm=clip), weft.fresh("step"))
+        for changes in ({}, {"plan__micro_step_order": 3, "cluster__host": HOST}):
+            found = fingerprint(weft, of(train__clip_norm=clip, **changes), weft.fresh("turns"))
+            assert found == expected, (clip, changes)
+
+
+@case
+def a_checkpoint_keeps_the_order_of_a_tied_tensor(weft):
+    saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4,
+             "train__reduce": "step"}
+    whole = fingerprint(weft, of(**saved), "whole")
+    manifest = json.loads((weft.directory / "whole/checkpoints/step-2/manifest.json").read_text())
+    assert manifest["turn_layers"] == 1, manifest
+    again = ("--resume=whole/checkpoints/step-2",)
+    assert fingerprint(weft, of(**saved), "same", *again) == whole
+    assert fingerprint(weft, of("auto", **saved), "kept", *again) == whole
+    _, _, told = weft.run("train", weft.write("run.json", of("step", **saved)), "--run", "other", *again)
+    assert "--set plan.micro_step_order=\"layer\"" in told, told
+    assert fingerprint(weft, of("step", **saved), "straight") != whole
+    assert "equal" in weft.expect(0, "replay", "whole")
+    weft.expect(64, "replay", "whole", "-n", "1", says=["ties a tensor", "replay with 2 ranks (-n 2)"])
+
+
+@case
+def what_has_no_turns_is_refused(weft):
+    for changes, words in (({"train__grad_accum": 1}, "a step has one micro-step"),
+                           ({"train__reduce": "micro_step"}, "add up one gradient"),
+                           ({"train__group": 2}, "add up one gradient"),
+                           ({"plan__for": "fsdp2"}, "plan.for runs one micro-step after the other"),
+                           ({"plan__micro_step_order": 6}, "groups of 6 layers leave no second one"),
+                           ({"plan__micro_step_order": "layers"}, '"layers" is not possible; must be "step", "layer"'),
+                           ({"plan__micro_step_order": 0}, "0 is out of range")):
+        weft.expect(65, "plan", weft.write("run.json", of(**changes)), "-o", "none",
+                    says=["plan.micro_step_order", words])
+    weft.expect(65, "plan", weft.write("run.json", of()), "-o", "none", "--planner", "fsdp2",
+                says=["planner fsdp2", "plan.micro_step_order"])
+    plan(weft, of())
+    weft.expect(65, "export", "plan.json", "--to", "fsdp2", says=["take turns by layers", "plan.micro_step_order"])
+
+
+main(sys.argv[1])

@@ -62,13 +62,16 @@ static const struct weft_unit_move fetched[MOST_FETCHED] = {
     ROW(PARAMETERS_FETCH, NONE, ON_HOST, SHARD, A_USE, WEFT_PARAMETERS_DOWN, 0)};
 /* clang-format on */
 
-/* Adds moves of a location. Gathers follow the last one of those that bring parameters. */
+/* Adds moves of a location. Gathers follow the last one of those that bring parameters. A copy down
+ * follows the gather across nodes. */
 static void add_moves(struct weft_moves *to, const struct weft_unit_move *rows)
 {
     const bool resident = weft_policy_groups[to->policy].parameters == WEFT_GROUP_NONE;
     for (const struct weft_unit_move *row = rows; row->kind != WEFT_ALL_GATHER; row++) {
         struct weft_unit_move *move = &to->moves[to->n++];
         *move = *row;
+        if (row->kind == WEFT_PARAMETERS_DOWN && weft_policy_crosses(to->policy))
+            move->after = WEFT_ACROSS_GATHER;
         if (row->to != SHARD) continue;
         if (resident) move->to = FULL;
         for (int i = 0; i < to->n; i++)
@@ -92,6 +95,12 @@ const struct weft_unit_move *weft_moves_find(const struct weft_moves *moves, int
     return NULL;
 }
 
+bool weft_moves_acquire(const struct weft_moves *moves, int32_t kind)
+{
+    const struct weft_unit_move *down = weft_moves_find(moves, WEFT_PARAMETERS_DOWN);
+    return weft_item_kinds[kind].acquires && (down == NULL || down->after != kind);
+}
+
 int weft_moves_order(const struct weft_moves *moves, const struct weft_unit_move *move,
                      int32_t gather)
 {
@@ -99,8 +108,11 @@ int weft_moves_order(const struct weft_moves *moves, const struct weft_unit_move
     const enum weft_item_family family = weft_item_kinds[move->kind].family;
     if (family == WEFT_ITEM_STATE)
         return weft_policy_groups[moves->policy].state == WEFT_GROUP_NONE;
+    if (family == WEFT_ITEM_PARAMETERS) return weft_policy_crosses(moves->policy);
     if (family != WEFT_ITEM_COLLECTIVE) return 0;
-    if (move->after == WEFT_PARAMETERS_FETCH) return move->order + FETCHED;
+    const bool cached =
+        move->kind == WEFT_ACROSS_GATHER && !weft_moves_acquire(moves, WEFT_ACROSS_GATHER);
+    if (move->after == WEFT_PARAMETERS_FETCH || cached) return move->order + FETCHED;
     return move->order + (move->after == WEFT_PARAMETERS_UP && gather == 0 ? UPDATED_THERE : 0);
 }
 

@@ -13,7 +13,10 @@
 #include "shard/way.h"
 
 /* Blocks of a unit that go once, for each use, or for each reduction. A move without a group is a
- * copy or work on the host; its end in the host's memory is WEFT_BUFFER_KIND_COUNT. */
+ * copy or work on the host; its end in the host's memory is WEFT_BUFFER_KIND_COUNT.
+ *
+ * Parameters of a node that are on the host are cached there: a block crosses nodes once, then goes
+ * down. A copy up and a gather in the node follow for each use. */
 struct weft_unit_move {
     int32_t kind; /* of its items; a way has at most one move of a kind */
     enum weft_rank_group group;
@@ -34,6 +37,10 @@ struct weft_moves {
 };
 
 struct weft_moves weft_moves_of(struct weft_way way);
+
+/* Whether items of that kind hold their bytes from launch to use. A block that crosses nodes on its
+ * way down is released by the copy down. */
+bool weft_moves_acquire(const struct weft_moves *moves, int32_t kind);
 
 /* The move of that kind; NULL: none. */
 const struct weft_unit_move *weft_moves_find(const struct weft_moves *moves, int32_t kind);

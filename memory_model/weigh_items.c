@@ -202,7 +202,8 @@ static void fill_across(struct mover *m, enum weft_policy policy, struct weft_it
 }
 
 /* Updated parameters come from the other nodes after the unit's update, before its first use. They
- * land in the shard, which the holds have, so blocking a slot for them gains nothing. */
+ * land in the shard, which the holds have, so blocking a slot for them gains nothing. On their way
+ * to the host the copy down has them, in the same window. */
 static void fill_crossing(struct mover *m, enum weft_policy policy, struct weft_item *item)
 {
     struct weft_weigher *w = m->w;
@@ -210,7 +211,7 @@ static void fill_crossing(struct mover *m, enum weft_policy policy, struct weft_
     const int64_t slice = weft_weigh_shard_elements(w, u, policy) / item->n_blocks;
     item->may_block = false;
     item->first = first_launch(w, u);
-    item->last = w->period->uses[u][0] - 1;
+    item->last = w->period->uses[u][0] - (item->acquires ? 1 : 2);
     item->block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
     item->stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
 }
@@ -267,7 +268,7 @@ static void fill_parameters(struct mover *m, const struct weft_moves *moves, str
 {
     struct weft_weigher *w = m->w;
     const int32_t u = m->u;
-    const int64_t slice = weft_weigh_owned_elements(w, u, moves->policy) / item->n_blocks;
+    const int64_t slice = weft_weigh_shard_elements(w, u, moves->policy) / item->n_blocks;
     item->first = w->period->update[u] + 1;
     item->last = w->period->uses[u][0] - 2; /* the copy up follows it */
     if (item->kind == WEFT_PARAMETERS_FETCH)
@@ -329,7 +330,7 @@ static void item_moves(struct mover *m, int32_t kind, int32_t gather)
         if (move == NULL || !has_item(m, &m->moves[k], move, gather)) continue;
         struct weft_item *item = &items[weft_moves_order(&m->moves[k], move, gather)];
         if (item->strategies == 0) {
-            const bool acquires = weft_item_kinds[kind].acquires;
+            const bool acquires = weft_moves_acquire(&m->moves[k], kind);
             *item = (struct weft_item){.decision = m->u,
                                        .kind = kind,
                                        .acquires = acquires,
@@ -440,8 +441,9 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
     for (int32_t u = 0; u < w->shards->n_units; u++)
         /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies
          * of both kinds of state, the host update, and copies of parameters; gathers, reductions
-         * and sums over nodes of hsdp and of nodes, and its gather across; both moves of central */
-        most += 5 * (size_t)w->period->n_uses[u] + 5 * (size_t)w->period->rule.n_micro + 22;
+         * and sums over nodes of hsdp and of nodes, and its gather across; the moves of nodes with
+         * parameters on the host; both moves of central */
+        most += 7 * (size_t)w->period->n_uses[u] + 5 * (size_t)w->period->rule.n_micro + 24;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++)

@@ -406,9 +406,9 @@ static void belong_to_step(struct emitter *e, const struct weft_unit_move *move,
     }
 }
 
-/* Touches the end of a move in a unit's buffer. A shard on the host has an instance for each
- * gather. Buffers that persist are one piece, unless the host updates them block by block, or
- * blocks cross nodes. */
+/* Touches the end of a move in a unit's buffer. A shard on the host has an instance for its update
+ * and its way down, and one for each gather. Buffers that persist are one piece, unless the host
+ * updates them block by block, or blocks cross nodes. */
 static void touch_end(struct emitter *e, const struct weft_item *item, enum weft_buffer_kind kind,
                       int32_t block, int access)
 {
@@ -419,8 +419,8 @@ static void touch_end(struct emitter *e, const struct weft_item *item, enum weft
     const bool persists =
         kind == WEFT_BUFFER_REDUCED || (kind == WEFT_BUFFER_SHARD && !fetches) || in_place;
     int32_t instance = persists ? 0 : item->gather;
-    if (kind == WEFT_BUFFER_SHARD && fetches)
-        instance = item->kind == WEFT_PARAMETERS_DOWN ? 0 : 1 + item->gather;
+    const bool updated = item->kind == WEFT_PARAMETERS_DOWN || item->kind == WEFT_ACROSS_GATHER;
+    if (kind == WEFT_BUFFER_SHARD && fetches) instance = updated ? 0 : 1 + item->gather;
     const bool in_blocks =
         updates_there(e, unit) || (kind == WEFT_BUFFER_SHARD && crosses_nodes(e, unit));
     touch_piece(e, kind, unit, instance, persists && !in_blocks ? -1 : block, access);

@@ -72,8 +72,9 @@ struct weft_program {
     struct weft_paging *paging; /* of the buffers; owned */
     /* [n_units]. Offloaded state is in the arena only from its READ or COPY_UP to its WRITE or
      * COPY_DOWN. State that is updated on the host is never there. With a shard on the host, SHARD
-     * 0 is in the arena from its UPDATE to its PARAMETERS_DOWN. SHARD g + 1 is there from gather
-     * g's PARAMETERS_FETCH to the first use of the gathered parameters. */
+     * 0 is in the arena from its UPDATE to its PARAMETERS_DOWN. A node's shard crosses nodes in
+     * between. SHARD g + 1 is there from gather g's PARAMETERS_FETCH to the first use of the
+     * gathered parameters. */
     struct weft_way *ways;
     int32_t n_units;
     /* [n_layers]: offset of the layer's offloaded activations in the host's memory, for one

@@ -89,7 +89,8 @@ static enum weft_status check_gather(struct step *step, int32_t index)
         return weft_step_fault(step, index, "it may start before the unit's update is over");
     if (weft_program_fetches(program, at->unit) && !is_fetched(program, at, from, to))
         return weft_step_fault(step, index, "it does not gather the slice that came up for it");
-    if (crosses_nodes(program, at->unit) &&
+    const bool waits = crosses_nodes(program, at->unit) && !weft_program_fetches(program, at->unit);
+    if (waits &&
         (!trains || from->piece != at->block || !has_come(step, index, WEFT_OP_ACROSS_GATHER)))
         return weft_step_fault(step, index, "its block may not have come from the other nodes");
     return move_block(step, index, to);
@@ -108,7 +109,8 @@ static enum weft_status check_crossing(struct step *step, int32_t index)
         weft_step_operand(program, at, WEFT_BUFFER_SHARD, at->unit, true);
     if (!crosses_nodes(program, at->unit))
         return weft_step_fault(step, index, "its unit's parameters are not of a node");
-    if (from == NULL || to == NULL || from->piece != at->block || to->piece != at->block)
+    if (from == NULL || to == NULL || from->piece != at->block || to->piece != at->block ||
+        program->buffers[from->buffer].instance != 0 || from->buffer != to->buffer)
         return weft_step_fault(step, index, "it does not gather its block of its node's slice");
     if (update < 0 || !weft_step_is_before(step, update, index))
         return weft_step_fault(step, index, "it may start before the unit's update is over");
@@ -118,8 +120,9 @@ static enum weft_status check_crossing(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* A shard on the host goes down after its unit's update, once. A copy up follows its block's copy
- * down, or all of them. The use of the last copy up is complete before the next update. */
+/* A shard on the host goes down after its unit's update, once. If it crosses nodes, it goes down
+ * after that. A copy up follows its block's copy down, or all of them. The use of the last copy up
+ * is complete before the next update. */
 static enum weft_status check_shard(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -135,6 +138,8 @@ static enum weft_status check_shard(struct step *step, int32_t index)
         return weft_step_fault(step, index, "it does not copy its unit's shard");
     if (update < 0 || !weft_step_is_before(step, update, index))
         return weft_step_fault(step, index, "it may start before the unit's update is over");
+    if (down && crosses_nodes(program, at->unit) && !has_come(step, index, WEFT_OP_ACROSS_GATHER))
+        return weft_step_fault(step, index, "its block may not have come from the other nodes");
     if (down) {
         there->downs++;
         there->down = index;

@@ -34,7 +34,7 @@ bool weft_way_allowed(struct weft_way way)
     const bool there = way.keep == WEFT_KEEP_HOST_UPDATE;
     if (groups.state == WEFT_GROUP_NODE || groups.state == WEFT_GROUP_OWNER)
         return way.parameters == WEFT_HOME_DEVICE && way.keep == WEFT_KEEP_DEVICE;
-    if (groups.parameters == WEFT_GROUP_NODE) return way.parameters == WEFT_HOME_DEVICE && !there;
+    if (groups.parameters == WEFT_GROUP_NODE) return !there;
     if (way.parameters == WEFT_HOME_DEVICE) return groups.state != WEFT_GROUP_NONE || !there;
     return weft_policy_gathers(way.policy) && !there;
 }

@@ -126,8 +126,8 @@ static const struct weft_field offload_fields[] = {
      NULL, "tiers that may hold inputs of layers between forward and backward; left out: device"},
     {"parameters", WEFT_FIELD_CHOICES, AT(weft_offload_spec, parameters), "null", 0, 0,
      activation_homes, NULL,
-     "tiers that may hold 16-bit parameters of sdp and fsdp units, which a rank copies up before "
-     "each gather; with the host, device is named too; left out: device"},
+     "tiers that may hold 16-bit parameters of sdp, fsdp and nodes units, which a rank copies up "
+     "before each gather; with the host, device is named too; left out: device"},
     {"update", WEFT_FIELD_CHOICES, AT(weft_offload_spec, update), "null", 0, 0, activation_homes,
      NULL,
      "place of the update of state on the host: device, with copies of state, or host, with copies "

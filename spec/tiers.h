@@ -77,7 +77,7 @@ int weft_config_state_keeps(const struct weft_config *config);
 int weft_config_activation_homes(const struct weft_config *config);
 /* Locations that inputs of layers may have: a bit for each enum weft_home. */
 int weft_config_input_homes(const struct weft_config *config);
-/* Locations that 16-bit parameters of sdp and fsdp units may have: a bit for each enum weft_home.
+/* Locations that 16-bit parameters of sdp, fsdp and nodes units may have, a bit for each.
  * Without plan.offload.parameters, and if the device computes in f32, only the device. */
 int weft_config_parameter_homes(const struct weft_config *config);
 /* True if state, saved activations, inputs of layers, or parameters may be offloaded. */

@@ -490,6 +490,13 @@ static bool is_idle(const struct weft_exec *exec, const struct weft_instruction 
     }
 }
 
+/* Whether an instruction brings a unit's updated shard to the host. */
+static bool moves_to_host(const struct weft_program *program, const struct weft_instruction *at)
+{
+    return at->op == WEFT_OP_PARAMETERS_DOWN ||
+           (at->op == WEFT_OP_ACROSS_GATHER && weft_program_fetches(program, at->unit));
+}
+
 static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int parity,
                                          int32_t *written, struct weft_error *err)
 {
@@ -506,7 +513,11 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->carried = at->carried;
     bound->idle = is_idle(exec, at);
     bound->begins_record = begins_record(exec->options.program, at);
-    bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
+    /* A shard on the host is updated there only when all its parts have come. */
+    const bool to_host = moves_to_host(exec->options.program, at);
+    bound->renews = to_host;
+    bound->needs_step = to_host || (item != NULL && item->needs_step);
+    bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE || to_host ||
                      (item != NULL && item->of_update) ||
                      (at->op == WEFT_OP_AGREE && at->unit >= 0);
     WEFT_TRY(bind_waits(exec, i, bound, err));

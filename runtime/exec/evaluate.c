@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An evaluation is a forward alone, of the first micro-step: the program up to its backward,
- * without updates, carried work and other micro-steps. Every instruction keeps its place in the
- * order, so the addresses hold. */
+ * without updates, carried work and other micro-steps. After a start it makes shards on the host,
+ * as updates do. Every instruction keeps its place in the order, so the addresses hold. */
 #include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
 
@@ -37,11 +37,13 @@ enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
     exec->inputs = &inputs;
     exec->looks = false; /* an evaluation blames no step */
     for (int32_t i = 0; i < end; i++) {
-        weft_exec_issue(exec, i, is_of_forward(&program->instructions[i]));
+        const bool renews = exec->renews && exec->bound[i].updates;
+        weft_exec_issue(exec, i, renews || is_of_forward(&program->instructions[i]));
     }
     weft_exec_push_own(exec);
     enum weft_status status = weft_exec_synchronise(exec, err);
     exec->inputs = NULL;
+    exec->renews = false;
     exec->looks = looks;
     if (status == WEFT_OK) *loss = exec->mailbox.loss;
     return status;

@@ -117,8 +117,8 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
     /* Without an update the state is unchanged and stays in place: a background save may read
      * it. */
-    const struct weft_item_kind *item = weft_op_item(bound->op);
-    if (item != NULL && item->needs_step && !exec->pending.valid) return;
+    const bool renews = bound->renews && exec->renews;
+    if (bound->needs_step && !exec->pending.valid && !renews) return;
     if (bound->begins_record) weft_exec_push_record(exec, bound->stream);
     switch (bound->op) {
     case WEFT_OP_MARK:
@@ -310,6 +310,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     weft_exec_live_end(exec->live, rows);
     exec->inputs = NULL;
     exec->pending.valid = false;
+    exec->renews = false;
     if (status == WEFT_OK) status = weft_exec_poison_check(exec, err);
     if (status != WEFT_OK) return status;
     exec->follows = exec->hashed = true;
@@ -371,6 +372,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
             is_of_update(exec, bound) || (rotated && works_without_forward(exec, bound));
         weft_exec_issue(exec, i, works);
     }
+    exec->renews = false;
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));
     WEFT_TRY(weft_exec_poison_check(exec, err));

@@ -47,6 +47,8 @@ struct exec_bound {
     struct weft_event *done; /* recorded after it; NULL if no other stream waits */
     struct weft_event **waits;
     bool carried, begins_record, updates; /* updates: part of a unit's update */
+    bool needs_step;                      /* it works if an update is pending */
+    bool renews;                          /* or if the host has no shard of its unit yet */
     bool idle;                            /* this rank has no group in that round */
     union {
         struct {
@@ -113,6 +115,7 @@ struct weft_exec {
     struct exec_deaths *deaths[EXEC_TABLES];
     struct weft_ranges residents;
     bool follows; /* the next issued period follows the last one */
+    bool renews;  /* that period makes shards on the host from masters, which are new */
 
     const struct weft_step_inputs *inputs; /* of the current step */
     struct exec_pending pending;

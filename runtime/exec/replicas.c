@@ -10,6 +10,7 @@
 #include "runtime/comm/branch.h"
 #include "runtime/exec/average.h"
 #include "runtime/exec/exec.h"
+#include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
 #include "runtime/exec/window.h"
@@ -56,6 +57,28 @@ static enum weft_status push_state(struct weft_exec *exec, const struct exec_uni
     return WEFT_OK;
 }
 
+/* Mixes the shard of a unit of nodes into the hash, from the arena or from the host. */
+static enum weft_status push_shard(struct weft_exec *exec, const struct exec_unit *unit,
+                                   struct weft_error *err)
+{
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
+    const int64_t most = EXEC_CHUNK * (int64_t)sizeof(float);
+    if (!unit->fetches) {
+        push_buffer(exec, WEFT_BUFFER_SHARD, unit->index);
+        return WEFT_OK;
+    }
+    const struct weft_memory_span shard =
+        weft_exec_host_part(exec->host, unit->index, EXEC_HOST_PARAMETERS);
+    for (int64_t from = 0, n; from < shard.bytes; from += n) {
+        n = shard.bytes - from < most ? shard.bytes - from : most;
+        weft_arena_write(exec->arena, stream, exec->record_sum, (unsigned char *)shard.at + from,
+                         n);
+        weft_nn_mix_hash(exec->options.nn, stream, exec->record_sum, n, EXEC_OWN(exec, hash));
+        WEFT_TRY(weft_stream_synchronise(stream, err));
+    }
+    return WEFT_OK;
+}
+
 static int32_t slot_of(int32_t unit)
 {
     return unit < HASHES ? unit : HASHES - 1;
@@ -74,7 +97,7 @@ static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHE
         uint64_t *hash = &hashes[slot_of(u)];
         weft_arena_write(exec->arena, stream, EXEC_OWN(exec, hash), hash, bytes);
         if (unit->resident) push_buffer(exec, WEFT_BUFFER_FULL, u);
-        if (unit->in_node) push_buffer(exec, WEFT_BUFFER_SHARD, u);
+        if (unit->in_node) WEFT_TRY(push_shard(exec, unit, err));
         if ((unit->whole && !unit->central) || unit->hybrid) WEFT_TRY(push_state(exec, unit, err));
         weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), bytes, hash);
     }
@@ -162,6 +185,11 @@ static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct we
            !exec->units[u].in_node)
         u++;
     if (u == exec->options.program->n_units) return WEFT_OK;
+    if (exec->units[u].fetches) {
+        unsigned char *shard = weft_exec_host_part(exec->host, u, EXEC_HOST_PARAMETERS).at;
+        shard[0] ^= 1;
+        return WEFT_OK;
+    }
     weft_arena_read(exec->arena, stream, exec->units[u].nn.parameters, 1, &byte);
     WEFT_TRY(weft_stream_synchronise(stream, err));
     byte ^= 1;

@@ -245,44 +245,8 @@ static enum weft_status round_chunk(struct weft_exec *exec, const struct exec_ch
     return weft_stream_synchronise(exec->streams[WEFT_LANE_COMPUTE], err);
 }
 
-/* Rounds a unit's master to its shard on the host. */
-static enum weft_status round_shard(struct weft_exec *exec, const struct exec_unit *unit,
-                                    struct weft_state_access *access, struct weft_error *err)
-{
-    const bool is_bf16 = unit->nn.dtype == WEFT_BF16;
-    uint16_t *shard =
-        (uint16_t *)(void *)weft_exec_host_part(exec->host, unit->index, EXEC_HOST_PARAMETERS).at;
-    float values[EXEC_CHUNK];
-    for (int64_t p = 0; p < unit->nn.n_own; p++) {
-        const struct weft_nn_piece *of = &unit->nn.own[p];
-        struct weft_state_piece piece;
-        if (!find_piece(exec, unit, WEFT_STATE_PARAMETER, of, &piece)) continue;
-        for (int64_t from = 0, n; from < of->count; from += n) {
-            uint16_t *to = shard + of->parameter_at + from;
-            n = of->count - from < EXEC_CHUNK ? of->count - from : EXEC_CHUNK;
-            WEFT_TRY(weft_exec_state_read(access, &piece, from, n, values, err));
-            for (int64_t i = 0; i < n; i++)
-                to[i] = is_bf16 ? weft_bf16_narrow(values[i]) : weft_f16_narrow(values[i]);
-        }
-    }
-    return WEFT_OK;
-}
-
-/* Rounds the masters of all units with a shard on the host. They must be written. */
-static enum weft_status round_shards(struct weft_exec *exec, struct weft_error *err)
-{
-    struct weft_state_access *access;
-    enum weft_status status = WEFT_OK;
-    if (!weft_exec_fetches(exec)) return WEFT_OK;
-    WEFT_TRY(weft_exec_synchronise(exec, err));
-    WEFT_TRY(weft_exec_state_open(exec, &access, err));
-    for (int32_t u = 0; u < exec->options.program->n_units && status == WEFT_OK; u++)
-        if (exec->units[u].fetches) status = round_shard(exec, &exec->units[u], access, err);
-    weft_exec_state_close(access);
-    return status;
-}
-
-/* Derives the parameters that layers read from the masters. */
+/* Derives the parameters that layers read from the masters. The next period makes shards on the
+ * host: parts of them may have to come from other nodes. */
 enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_error *err)
 {
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
@@ -295,7 +259,7 @@ enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_erro
                 weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
         if (unit->there) weft_exec_push_rounded(exec, exec->streams[WEFT_LANE_COMPUTE], unit);
     }
-    WEFT_TRY(round_shards(exec, err));
+    exec->renews = weft_exec_fetches(exec);
     WEFT_TRY(weft_exec_synchronise(exec, err));
     /* No rank may gather before all ranks have written. */
     return weft_comm_exchange(exec->options.comm, NULL, 0, NULL, err);

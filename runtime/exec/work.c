@@ -52,6 +52,8 @@ void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit
 void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
 {
     void *step = EXEC_OWN(exec, step);
+    /* After a start a shard for the host is made from the master alone. */
+    if (exec->renews && unit->fetches) weft_nn_round(exec->options.nn, compute_of(exec), &unit->nn);
     if (!exec->pending.valid || !exec->pending.applies) return;
     if (exec->options.program->period.agreed_updates) {
         weft_nn_apply(exec->options.nn, compute_of(exec), &unit->nn, &exec->rule, step);

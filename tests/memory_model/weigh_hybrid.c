@@ -82,3 +82,45 @@ Test(weigh, a_unit_of_nodes_shares_its_state_with_all_ranks)
     cr_assert(n_gathers == 2 && n_reductions == 1 && n_across == 1 && n_crossings == 1);
     finish(&stage);
 }
+
+/* The same ranks, computing in bf16. The half is on the host, and in the arena in the update of
+ * slot 0 and in uses. It crosses nodes in slot 1, and the copy down holds it there. */
+Test(weigh, a_node_caches_its_half_on_the_host)
+{
+    enum { FULL = 6144, HALF = FULL / 2 };
+    struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
+    struct weft_weigh_options options = single;
+    struct stage stage = {.model = make_model(layers, 2)};
+    int32_t n_gathers = 0, n_crossings = 0, n_downs = 0, n_fetches = 0;
+    options.hybrid = true;
+    options.batch.compute = WEFT_BF16;
+    options.parameter_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    cut(&stage, 4, &(struct weft_block_rule){.blocks = 1});
+    stage.shards->ranks_per_node = 2;
+    weigh(&stage, &options);
+    const struct weft_weighed_unit *unit = &stage.weights->units[0];
+    uint64_t cached = 0;
+    for (int32_t k = 0; k < unit->n_strategies; k++) {
+        const struct weft_weighed_strategy *it = &unit->strategies[k];
+        if (it->way.policy != WEFT_POLICY_NODES || it->way.parameters != WEFT_HOME_HOST) continue;
+        cached |= UINT64_C(1) << k;
+        for (int32_t s = 0; s < stage.period->n_slots; s++) {
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_SHARDED_PARAMETERS, s),
+                         s == 0 || s == 3 || s == 6 ? HALF * 2 : 0, "slot %d", (int)s);
+            cr_assert_geq(in_tier(it, 1, WEFT_CATEGORY_SHARDED_PARAMETERS, s), HALF * 2);
+        }
+    }
+    cr_assert_neq(cached, 0);
+    for (int32_t i = 0; i < stage.weights->n_items; i++) {
+        const struct weft_item *item = &stage.weights->items[i];
+        if (item->decision != 0 || item->strategies != cached) continue;
+        const bool in_window = item->first == 1 && item->last == 1 && !item->acquires;
+        n_gathers += item->kind == WEFT_ALL_GATHER && item->block_bytes == FULL * 2;
+        n_crossings += item->kind == WEFT_ACROSS_GATHER && in_window && item->stair_bytes == 0 &&
+                       item->block_bytes == HALF * 2;
+        n_downs += item->kind == WEFT_PARAMETERS_DOWN && in_window && item->stair_bytes == HALF * 2;
+        n_fetches += item->kind == WEFT_PARAMETERS_FETCH && item->stair_bytes == HALF * 2;
+    }
+    cr_assert(n_gathers == 2 && n_crossings == 1 && n_downs == 1 && n_fetches == 2);
+    finish(&stage);
+}

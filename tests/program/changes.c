@@ -16,11 +16,16 @@ int32_t find_op(const struct weft_program *program, enum weft_op op, int32_t fro
 
 int32_t check_programs(int32_t n_seeds, program_filter *filter)
 {
+    return check_programs_of(tiers_case_init, n_seeds, filter);
+}
+
+int32_t check_programs_of(case_init *init, int32_t n_seeds, program_filter *filter)
+{
     int32_t n_seen = 0;
     for (int32_t seed = 1; seed <= n_seeds; seed++) {
         struct tiers_case c;
         struct weft_error err = {0};
-        tiers_case_init(&c, (uint64_t)seed);
+        init(&c, (uint64_t)seed);
         if (filter(c.program)) {
             n_seen++;
             tiers_case_check(&c);
@@ -34,13 +39,13 @@ int32_t check_programs(int32_t n_seeds, program_filter *filter)
 
 /* Makes a change in the program of a seed. Returns whether the refusal names it. `passes` receives
  * whether the program passes the filter. */
-static bool check_refusal(int32_t seed, program_filter *filter, const struct program_change *change,
-                          bool *passes)
+static bool check_refusal(case_init *init, int32_t seed, program_filter *filter,
+                          const struct program_change *change, bool *passes)
 {
     struct tiers_case c;
     struct weft_error err = {0};
     bool named = false;
-    tiers_case_init(&c, (uint64_t)seed);
+    init(&c, (uint64_t)seed);
     *passes = filter(c.program);
     if (*passes && change->make(c.program)) {
         const enum weft_status status = weft_program_verify(c.program, INT64_MAX, &err);
@@ -55,13 +60,19 @@ static bool check_refusal(int32_t seed, program_filter *filter, const struct pro
 void check_refusals(int32_t n_seeds, program_filter *filter, const struct program_change *changes,
                     int32_t n)
 {
+    check_refusals_of(tiers_case_init, n_seeds, filter, changes, n);
+}
+
+void check_refusals_of(case_init *init, int32_t n_seeds, program_filter *filter,
+                       const struct program_change *changes, int32_t n)
+{
     enum { MOST = 16 };
     int32_t n_named[MOST] = {0};
     cr_assert_leq(n, MOST);
     for (int32_t seed = 1; seed <= n_seeds; seed++) {
         bool passes = true;
         for (int32_t i = 0; i < n && passes; i++)
-            n_named[i] += check_refusal(seed, filter, &changes[i], &passes);
+            n_named[i] += check_refusal(init, seed, filter, &changes[i], &passes);
     }
     for (int32_t i = 0; i < n; i++)
         cr_assert_gt(n_named[i], 0, "no refusal names change %d: %s", i, changes[i].says);

@@ -16,6 +16,11 @@ typedef bool program_filter(const struct weft_program *program);
  * Returns their number. */
 int32_t check_programs(int32_t n_seeds, program_filter *filter);
 
+/* The same for cases of another sort. */
+struct tiers_case;
+typedef void case_init(struct tiers_case *c, uint64_t seed);
+int32_t check_programs_of(case_init *init, int32_t n_seeds, program_filter *filter);
+
 /* A change that breaks a program. */
 struct program_change {
     bool (*make)(struct weft_program *program); /* false: not possible in this program */
@@ -26,6 +31,9 @@ struct program_change {
  * filter, and that its message names each change at least once. */
 void check_refusals(int32_t n_seeds, program_filter *filter, const struct program_change *changes,
                     int32_t n);
+
+void check_refusals_of(case_init *init, int32_t n_seeds, program_filter *filter,
+                       const struct program_change *changes, int32_t n);
 
 /* The first instruction of an op at or after `from`. -1: none. */
 int32_t find_op(const struct weft_program *program, enum weft_op op, int32_t from);

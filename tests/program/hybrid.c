@@ -6,8 +6,9 @@
 
 #include "tests/effort.h"
 #include "tests/program/changes.h"
+#include "tests/program/random_model.h"
 
-enum { HYBRID_CASES = TEST_CASES(300, 120) };
+enum { HYBRID_CASES = TEST_CASES(300, 120), CACHED_CASES = TEST_CASES(60, 30) };
 
 static bool program_is_hybrid(const struct weft_program *program)
 {
@@ -140,6 +141,52 @@ static bool gather_before_the_nodes(struct weft_program *program)
     return false;
 }
 
+static bool caches_nodes(const struct weft_program *program)
+{
+    const int32_t at = find_op(program, WEFT_OP_PARAMETERS_DOWN, 0);
+    for (int32_t i = at; i >= 0; i = find_op(program, WEFT_OP_PARAMETERS_DOWN, i + 1))
+        if (weft_policy_crosses(program->ways[program->instructions[i].unit].policy)) return true;
+    return false;
+}
+
+/* The first copy down of parts of other nodes. */
+static int32_t copy_down(const struct weft_program *program)
+{
+    int32_t at = find_op(program, WEFT_OP_PARAMETERS_DOWN, 0);
+    while (!weft_policy_crosses(program->ways[program->instructions[at].unit].policy))
+        at = find_op(program, WEFT_OP_PARAMETERS_DOWN, at + 1);
+    return at;
+}
+
+static bool go_down_before_the_nodes(struct weft_program *program)
+{
+    struct weft_instruction *at = &program->instructions[copy_down(program)];
+    drop_dependency(program, at, at->after);
+    at->after = 0;
+    return true;
+}
+
+static bool cache_a_part_alone(struct weft_program *program)
+{
+    program->instructions[program->instructions[copy_down(program)].after].op = WEFT_OP_MARK;
+    return true;
+}
+
+static bool cross_in_a_gathers_copy(struct weft_program *program)
+{
+    const struct weft_instruction *at =
+        &program->instructions[program->instructions[copy_down(program)].after];
+    for (int32_t i = 0; i < at->n_operands; i++)
+        program->operands[at->first_operand + i].buffer++;
+    return true;
+}
+
+static bool say_that_the_cache_is_on_the_device(struct weft_program *program)
+{
+    program->ways[program->instructions[copy_down(program)].unit].parameters = WEFT_HOME_DEVICE;
+    return true;
+}
+
 static bool cross_before_the_update(struct weft_program *program)
 {
     struct weft_instruction *at = crossing_of(program);
@@ -175,6 +222,23 @@ static bool sum_for_the_whole_node(struct weft_program *program)
 Test(hybrid, parameters_of_a_node_are_planned_as_they_are_held)
 {
     cr_assert_gt(check_programs(HYBRID_CASES, program_crosses), 0);
+}
+
+Test(hybrid, cached_parameters_are_planned_as_they_are_held)
+{
+    cr_assert_gt(check_programs_of(cached_case_init, CACHED_CASES, caches_nodes), CACHED_CASES / 3);
+}
+
+Test(hybrid, caches_of_old_parts_are_refused)
+{
+    static const struct program_change changes[] = {
+        {go_down_before_the_nodes, "may not have come from the other nodes", false},
+        {cache_a_part_alone, "", false},
+        {cross_in_a_gathers_copy, "", false},
+        {say_that_the_cache_is_on_the_device, "", false},
+    };
+    check_refusals_of(cached_case_init, CACHED_CASES, caches_nodes, changes,
+                      sizeof changes / sizeof *changes);
 }
 
 Test(hybrid, parameters_that_have_not_come_are_refused)

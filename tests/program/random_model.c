@@ -383,6 +383,38 @@ void tiers_case_init(struct tiers_case *c, uint64_t seed)
     c->program = random_program(&c->random, c->plan);
 }
 
+/* Whether parameters of nodes of 2 ranks may be cached. */
+static bool may_cache(const struct weft_config *config)
+{
+    return config->cluster.ranks % 2 == 0 && config->cluster.ranks >= 4 &&
+           config->train.precision.compute != WEFT_F32 &&
+           !weft_optimizer_row(config->train.optimizer.type)->agrees;
+}
+
+void cached_case_init(struct tiers_case *c, uint64_t seed)
+{
+    enum { DRAWS = 1000 };
+    struct random_case *random = &c->random;
+    struct dice dice = dice_of(seed, "cached");
+    uint64_t draw = seed * DRAWS;
+    for (random_case_init(random, draw); !may_cache(random->config);
+         random_case_init(random, draw)) {
+        random_case_finish(random);
+        draw++;
+    }
+    weft_stages_finish(&random->stages);
+    add_host(random, &dice);
+    random->config->cluster.ranks_per_node = 2;
+    random->config->cluster.link.intra = (struct weft_link){.alpha_ns = 1000, .bytes_per_s = 1e9};
+    random->config->cluster.link.inter = (struct weft_link){.alpha_ns = 9000, .bytes_per_s = 1e8};
+    random->config->plan.policies = chance(&dice, 50) ? "nodes" : "fsdp,hsdp,nodes";
+    random->config->plan.update_ahead = roll(&dice, 0, 3);
+    random->config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    fill_stages(random);
+    c->plan = random_plan(random, seed);
+    c->program = random_program(random, c->plan);
+}
+
 void tiers_case_finish(struct tiers_case *c)
 {
     weft_program_destroy(c->program);

@@ -23,6 +23,26 @@ Test(way, numbers_and_names_read_back)
     }
 }
 
+/* Strategies of a unit are bits of 64, and only ways that policy and locations allow have one. */
+Test(way, half_of_the_numbers_are_ways_of_a_unit)
+{
+    enum { WAYS_OF_A_UNIT = 29 };
+    int allowed = 0;
+    for (int number = 0; number < WEFT_WAYS; number++)
+        allowed += weft_way_allowed(weft_way_at(number));
+    cr_assert_eq(allowed, WAYS_OF_A_UNIT);
+}
+
+Test(way, parameters_of_a_node_may_be_on_the_host_and_are_not_updated_there)
+{
+    for (int keep = 0; keep < WEFT_KEEP_COUNT; keep++) {
+        struct weft_way way = {WEFT_POLICY_NODES, (enum weft_keep)keep, WEFT_HOME_HOST};
+        cr_assert_eq(weft_way_allowed(way), keep != WEFT_KEEP_HOST_UPDATE);
+        way.policy = WEFT_POLICY_HSDP;
+        cr_assert_not(weft_way_allowed(way));
+    }
+}
+
 Test(way, other_names_are_none)
 {
     static const char *const others[] = {"",

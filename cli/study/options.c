@@ -108,14 +108,17 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
     if (weft_variants_policies(config, &policies, &unsaid) != WEFT_OK) policies = 0;
     for (int32_t i = 0; i < study->n_planners; i++) {
         const struct weft_planner *planner = weft_planner_find(study->planners[i], NULL);
-        const bool has =
-            planner->homes == 0 || (planner->homes & weft_config_state_homes(config)) != 0;
+        const bool caches = planner->fixed != NULL && planner->fixed->caches;
+        const int homes =
+            caches ? weft_config_parameter_homes(config) : weft_config_state_homes(config);
+        const bool has = planner->homes == 0 || (planner->homes & homes) != 0;
         const bool recomputes = !planner->recomputes || config->recomputes != NULL;
         const bool splits = !planner->fills_batch || config->train.asked.micro_batch == 0;
         const bool turns = planner->literal && weft_config_turn_layers(config) > 0;
         bool allowed = !turns; /* policies that no config has by default */
         for (int p = WEFT_POLICY_HSDP; p < WEFT_POLICY_COUNT; p++)
             allowed &= planner->fixed != &weft_fixed_rules[p] || (policies >> p & 1) != 0;
+        allowed &= !caches || (policies >> WEFT_POLICY_NODES & 1) != 0;
         allowed &= !planner->solves; /* it takes long */
         if (has && recomputes && splits && allowed) study->planners[n++] = study->planners[i];
     }

@@ -32,6 +32,13 @@ const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
                            .gather = WEFT_GATHER_ONE_AHEAD},
 };
 
+const struct weft_fixed_rule weft_fixed_cached = {
+    .planner = "fcdp",
+    .policies = {WEFT_POLICY_NODES, WEFT_POLICY_HSDP, WEFT_POLICY_COUNT},
+    .gather = WEFT_GATHER_ONE_AHEAD,
+    .caches = true,
+};
+
 /* Sorts moves into channel order by launch slot, then blocking gathers before reductions before
  * other gathers, then by deadline. */
 static void sort_moves(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves)
@@ -71,13 +78,44 @@ static const enum weft_policy *policies_for(const struct weft_fixed_rule *rule,
     return rule->policies[0] == WEFT_POLICY_NODES ? crossing : rule->policies;
 }
 
+/* The unit's first strategy of nodes with its shard on the host; -1: none. */
+static int32_t find_cached(const struct weft_problem_decision *unit)
+{
+    for (int32_t k = 0; k < unit->n_strategies && !unit->is_of_layer; k++)
+        if (unit->strategies[k].policy == WEFT_POLICY_NODES &&
+            unit->strategies[k].parameters == WEFT_HOME_HOST)
+            return k;
+    return -1;
+}
+
+bool weft_fixed_is_for(const struct weft_fixed_rule *rule, const struct weft_problem *problem)
+{
+    for (int32_t u = 0; rule->caches && u < problem->n_decisions; u++)
+        if (find_cached(&problem->decisions[u]) >= 0) return true;
+    return !rule->caches;
+}
+
 static enum weft_status choose_strategies(const struct weft_fixed_rule *rule,
                                           const struct weft_problem *problem, int32_t *strategies,
                                           struct weft_error *err)
 {
-    for (int32_t u = 0; u < problem->n_decisions; u++)
-        WEFT_TRY(weft_rule_policy(problem, rule->planner, u,
-                                  policies_for(rule, &problem->decisions[u]), &strategies[u], err));
+    if (!weft_fixed_is_for(rule, problem))
+        return weft_fail(err, WEFT_E_INFEASIBLE,
+                         "planner %s: its rule caches parameters of a node in host memory, and no "
+                         "unit may have policy nodes with them there: set plan.policies to "
+                         "\"nodes\", plan.offload.parameters to [\"device\", \"host\"] with "
+                         "cluster.host, and train.precision.compute to \"bf16\", or use another "
+                         "planner",
+                         rule->planner);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *unit = &problem->decisions[u];
+        const int32_t cached = rule->caches ? find_cached(unit) : -1;
+        if (cached >= 0)
+            strategies[u] = cached;
+        else
+            WEFT_TRY(weft_rule_policy(problem, rule->planner, u, policies_for(rule, unit),
+                                      &strategies[u], err));
+    }
     return WEFT_OK;
 }
 

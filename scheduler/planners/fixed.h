@@ -17,12 +17,19 @@ struct weft_fixed_rule {
      * list. */
     enum weft_policy policies[WEFT_POLICY_COUNT + 1];
     enum weft_fixed_gather gather;
+    bool caches; /* parameters on the host, of all units that may have them there */
 };
 
 /* "all-dp" ... "all-nodes", by policy. A unit that may not have the policy gets an equal one. For
  * zero1 a frozen unit gets sdp, because it has no state to shard. For fsdp a unit that would never
  * be released gets sdp. For central a frozen unit gets dp, for nodes hsdp. */
 extern const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT];
+
+/* "fcdp": all-nodes with each node's slices cached on the host. */
+extern const struct weft_fixed_rule weft_fixed_cached;
+
+/* Whether a problem has strategies that a rule with a cache needs; true for other rules. */
+bool weft_fixed_is_for(const struct weft_fixed_rule *rule, const struct weft_problem *problem);
 
 /* WEFT_E_INFEASIBLE if a unit may have none of the policies, or if the plan does not fit. */
 WEFT_MUST_USE enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,

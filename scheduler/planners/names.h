@@ -4,7 +4,7 @@
 #define WEFT_SCHEDULER_PLANNERS_NAMES_H
 
 #define WEFT_PLANNER_NAMES                                                                         \
-    "ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp, all-hsdp, all-central, all-nodes, "        \
+    "ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp, all-hsdp, all-central, all-nodes, fcdp, "  \
     "random, ddp, zero1, zero2, fairscale, fsdp2, fsdp2-mix, deepspeed, deepcompile, "             \
     "latest-safe, simple-overlap, "                                                                \
     "bytescheduler, mg-wfbp, dear, osdp, fsdp-milp, recompute-all, recompute-selective, "          \

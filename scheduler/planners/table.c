@@ -33,6 +33,10 @@ static const struct weft_planner planners[] = {
      .fixed = &weft_fixed_rules[WEFT_POLICY_CENTRAL]},
     {"all-nodes", "every unit nodes, gathered across once updated, one use ahead in its node",
      .fixed = &weft_fixed_rules[WEFT_POLICY_NODES]},
+    /* FCDP gathers across nodes in forward and caches that for backward. A plan crosses nodes once,
+     * after the update, and gathers in the node from the cache in forward too. */
+    {"fcdp", "FCDP: all-nodes, each node's parameters cached in the host's memory", .homes = HOST,
+     .fixed = &weft_fixed_cached},
     {"random", "random policies and slots that fit, from a seed", .all_homes = true,
      .decide = weft_planner_random},
     /* DistributedDataParallel shards nothing. A full bucket launches an AllReduce. */
@@ -203,7 +207,7 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
     const bool in_node =
         planner->fixed != NULL &&
         weft_policy_groups[planner->fixed->policies[0]].parameters == WEFT_GROUP_NODE;
-    if (in_node && !may_hybrid) return false;
+    if (in_node && (!may_hybrid || !weft_fixed_is_for(planner->fixed, problem))) return false;
     if (planner->recomputes && !may_recompute(problem)) return false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
         has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;

@@ -20,7 +20,7 @@ struct weft_planner {
     bool recomputes;  /* the rule chooses levels of recomputation */
     bool fills_batch; /* of the splits of a batch, the one with the largest micro-batch is taken */
     bool all_homes;   /* state may be in every tier that the problem has */
-    int homes;        /* the homes to which the rule moves state: bits of enum weft_home */
+    int homes;        /* locations of state or parameters in the rule: a bit for each */
     const struct weft_setting
         *settings; /* end with a NULL name, the published one first; or NULL */
     /* One of these decides; `plain`, if the others are NULL. */

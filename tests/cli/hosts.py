@@ -325,6 +325,37 @@ def a_partial_sum_crosses_the_network_once_a_node(weft):
 
 
 @drawn_case
+def cached_parameters_cross_the_network_once_a_step(weft):
+    """Two micro-steps a step, in bf16. Under fsdp each forward and each backward gathers over hosts, and a cached node once
+    a step: 3 gathers less. A host sends half of the parameters in 16 bits for each gather."""
+    steps = 20
+    cache = ["--planner", "fcdp", "--set", "plan.policies=nodes", "--set", 'plan.offload={"state":["device"],"activations":'
+             '["device"],"parameters":["device","host"]}']
+    config = weft.write("run.json", threaded(
+        train__steps=steps, train__grad_accum=2, train__reduce="step", train__precision={"compute": "bf16"},
+        plan__policies="fsdp", plan__blocks=2, plan__offload={"state": ["device"], "activations": ["device"]},
+        cluster__ranks=4, cluster__ranks_per_node=2, cluster__host=HOST, cluster__link__inter=LINK,
+        cluster__device__flops__bf16="50G"))
+    expected = train_locally(weft, config)
+    sent = {}
+    try:
+        with Namespaces(2, rate="1gbit", directory=weft.directory) as hosts:
+            for way, flags in (("fsdp", []), ("cached", cache)):
+                before = hosts.sent_bytes()
+                code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 2), "openmpi", "train", config,
+                                               "--quiet", "--run", weft.fresh("hosts"), *flags)
+                sent[way] = max(b - a for a, b in zip(before, hosts.sent_bytes()))
+                assert code == 0 and not told, (way, code, err)
+                assert result_of(weft, "hosts")["fingerprint"] == expected["fingerprint"], way
+    except Unavailable as why:
+        raise Skip(str(why)) from why
+    plan = json.loads((weft.directory / "hosts/plan.json").read_text())
+    assert "nodes+host-parameters" in plan["strategies"], plan["strategies"]
+    once = steps * PARAMETERS  # of a gather in bf16; the sums are twice that
+    assert 3 * once < sent["cached"] and 2.7 * once < sent["fsdp"] - sent["cached"] < 3.5 * once, (sent, once)
+
+
+@drawn_case
 def nodes_on_their_own_send_averages_alone(weft):
     """Bits of local ranks, also resumed between two averages. For each average a host sends all parameters in fp32. 20
     further steps with 5 averages send that 5 times, and little more: sums of gradients would be 20 times."""

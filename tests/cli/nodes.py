@@ -45,6 +45,11 @@ def train(weft, run, *flags, **changes):
     return json.loads((weft.directory / run / "result.json").read_text())
 
 
+def evaluations(weft, run):
+    lines = map(json.loads, (weft.directory / run / "metrics.jsonl").read_text().splitlines())
+    return [(line["step"], line["validation_loss"]) for line in lines if "validation_loss" in line]
+
+
 @case
 def hybrid_shards_have_the_bits_of_all_policies(weft):
     """hsdp and nodes, alone and among others, 20 steps. Their checkpoints go on under other policies."""
@@ -74,6 +79,37 @@ def state_of_nodes_may_be_offloaded_and_frozen_units_have_none(weft):
         plan = json.loads((weft.directory / home / "plan.json").read_text())
         assert found["fingerprint"] == expected, home
         assert {f"nodes+{home}", "hsdp"} == set(plan["strategies"]) - {"device"}, plan["strategies"]
+
+
+@case
+def a_nodes_cache_changes_no_bit(weft):
+    """Parameters of nodes in host memory, by fcdp and by random plans. Checkpoints go on with and without the cache."""
+    link = {"bandwidth": "2GB/s"}
+    cache = {"cluster__host": {"memory_limit": "1GiB", "down": link, "up": link}, "plan__policies": "nodes",
+             "plan__offload": {"state": ["device"], "parameters": ["device", "host"]}}
+    same = {"compute": "bf16", "train__steps": 6, "train__checkpoint": {"every": 3, "at_end": True},
+            "train__validation": {"share": 0.1, "every": 2, "samples": 8}, "train__compare_every": 2}
+    expected = train(weft, weft.fresh("fsdp"), plan__policies="fsdp", **same)
+    for clip in (1.0, 0):
+        if clip == 0:
+            expected = train(weft, weft.fresh("fsdp"), plan__policies="fsdp", train__clip_norm=0, **same)
+        found = train(weft, weft.fresh("cached"), "--planner", "fcdp", train__clip_norm=clip, **cache, **same)
+        plan = json.loads((weft.directory / "cached/plan.json").read_text())
+        assert "nodes+host-parameters" in plan["strategies"], plan["strategies"]
+        assert found["fingerprint"] == expected["fingerprint"], clip
+        assert evaluations(weft, "cached") == evaluations(weft, "fsdp"), clip
+        source, changes = ("fsdp", cache) if clip else ("cached", {"plan__policies": "fsdp"})
+        resumed = train(weft, weft.fresh("resumed"), f"--resume={source}/checkpoints/step-3", train__clip_norm=clip,
+                        **changes, **same)
+        assert resumed["fingerprint"] == expected["fingerprint"], (clip, source)
+
+
+@case
+def a_cache_needs_its_policy(weft):
+    config = weft.write("run.json", nodes(4, 2, "bf16", plan__policies="nodes"))
+    weft.expect(65, "plan", config, "--planner", "fcdp", says=["planner fcdp", "plan.offload.parameters"])
+    config = weft.write("run.json", nodes(4, 2, "bf16", plan__policies="nodes", plan__offload={"parameters": ["host"]}))
+    weft.expect(65, "plan", config, says="plan.offload.parameters")
 
 
 @case

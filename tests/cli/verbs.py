@@ -223,6 +223,8 @@ def train_under_every_planner_gives_the_same_bits(weft):
     for planner in ("all-hsdp", "all-nodes"):  # they need nodes of several ranks
         weft.expect(65, "plan", config_of(weft), "--planner", planner, says="plan.policies leaves it out")
         planners.remove(planner)
+    weft.expect(65, "plan", config_of(weft), "--planner", "fcdp", says="plan.offload.parameters")
+    planners.remove("fcdp")  # tests/cli/nodes.py trains with it
     recomputing = ["recompute-all", "recompute-selective", "checkmate-budget", "auto-perf-maxing", "sac-ilp"]
     for planner in planners + ["ddp:1MiB", "fsdp2:2"]:
         run = weft.path(planner.replace(":", "-"))

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/host.h"
+#include "runtime/exec/parts.h"
 #include "tests/runtime/exec/job.h"
 
 enum { RANKS = 3, BAD_RANK = 1, STEPS = 2, NODES = 3, NODE = 2 };
@@ -74,6 +76,51 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
     compare(&r, NULL, NULL);
     job_rank_close(&r);
     return 0;
+}
+
+/* With each node's parameters on the host, a flipped bit of a rank's copy there is found. */
+static int flip_on_the_host(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct job *job = argument;
+    struct job_rank r;
+    int32_t n = 0;
+    job_rank_open(&r, job, rank, ranks, WEFT_CLOCK_WALL, true);
+    for (int64_t step = 1; step <= STEPS; step++)
+        job_rank_step(&r, step);
+    for (int32_t u = 0; u < job->program->n_units; u++) {
+        if (!weft_program_fetches(job->program, u)) continue;
+        unsigned char *shard = weft_exec_host_part(r.exec->host, u, EXEC_HOST_PARAMETERS).at;
+        compare(&r, NULL, NULL);
+        shard[u] ^= rank == BAD_RANK;
+        compare(&r, job->stages.shards->units[u].name, "host");
+        shard[u] ^= rank == BAD_RANK;
+        n++;
+    }
+    OK(weft_exec_settle(r.exec, &err));
+    compare(&r, NULL, NULL);
+    CHECK(n > 0, "no shard is on the host");
+    job_rank_close(&r);
+    return 0;
+}
+
+static void check_host(void)
+{
+    const char *overrides[] = {"cluster.ranks=6",
+                               "cluster.ranks_per_node=2",
+                               LINKS,
+                               "plan.policies=nodes",
+                               "cluster.emulate=false",
+                               "train.precision.compute=bf16",
+                               "cluster.host={\"memory_limit\":\"1GB\",\"down\":{\"bandwidth\":"
+                               "\"1GB/s\"},\"up\":{\"bandwidth\":\"1GB/s\"}}",
+                               "plan.offload={\"state\":[\"device\"],"
+                               "\"parameters\":[\"device\",\"host\"]}",
+                               NULL};
+    struct job job;
+    job_open(&job, "configs/runs/gpt-odd.json", overrides);
+    CHECK(job_plan_planner(&job, "fcdp"), "no plan");
+    CHECK(ranks_run(NODES * NODE, flip_on_the_host, &job) == 0, "three nodes with caches");
+    job_close(&job);
 }
 
 /* A job with two copies of each replica, and the ranks that differ after a flip. */
@@ -148,6 +195,7 @@ RANKS_TEST(replicas)
     check_nodes(WEFT_POLICY_HSDP, found);
     check_nodes(WEFT_POLICY_NODES, found);
     check_two();
+    check_host();
     for (int k = 0; k < KINDS; k++)
         CHECK(found[k] > 0, "no %s was compared", weft_buffer_kind_name(kinds[k]));
     return 0;

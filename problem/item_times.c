@@ -76,8 +76,8 @@ int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft
     const int64_t passes = kind == WEFT_ALL_REDUCE ? 2 : 1;
     if (measured_levels(profile, cluster)) {
         const struct weft_curve *curves = profile->network.levels[group];
-        if (group == WEFT_GROUP_NODE) return weft_curve_at(&curves[kind], item->block_bytes);
-        /* The profile has an AllReduce across nodes alone, of two passes. */
+        if (curves[kind].n > 0) return weft_curve_at(&curves[kind], item->block_bytes);
+        /* An older profile has an AllReduce across nodes alone, of two passes. */
         const int64_t ns = weft_curve_at(&curves[WEFT_ALL_REDUCE], item->block_bytes);
         return passes == 2 ? ns : (ns + 1) / 2;
     }

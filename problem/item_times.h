@@ -22,8 +22,8 @@ int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_perio
 /* The same for a collective within a node or across nodes: measured, if the profile has times of
  * levels for nodes of as many ranks, otherwise from the config's links. Within a node of L ranks it
  * is alpha + B (L-1)/L / bandwidth. Across H nodes it is alpha + B (H-1)/H / bandwidth, and twice
- * that for an AllReduce. B is then of all ranks of a node, which share the link. Measured times
- * across nodes are of an AllReduce. One pass takes half of them. */
+ * that for an AllReduce. B is then of all ranks of a node, which share the link. Where a profile
+ * has only an AllReduce across nodes, one pass takes half of its time. */
 int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
                            enum weft_rank_group group, const struct weft_item *item);
 

@@ -50,6 +50,11 @@ static void show_collectives(const struct weft_profile *profile, struct weft_tex
     weft_table_finish(&table);
 }
 
+static bool has_level(const struct weft_profile_network *network, int level)
+{
+    return weft_link_curve(network, level)->n > 0;
+}
+
 /* Shows collectives of single levels at the sizes of sums across nodes. */
 static void show_levels(const struct weft_profile_network *network, struct weft_text *out)
 {
@@ -57,18 +62,21 @@ static void show_levels(const struct weft_profile_network *network, struct weft_
     const struct weft_curve *across = &network->levels[WEFT_GROUP_ACROSS][WEFT_ALL_REDUCE];
     struct weft_table table;
     if (!weft_profile_has_levels(network)) return;
-    weft_table_init(&table, "rrrr");
+    char columns[WEFT_LINK_LEVELS + 2] = "r";
+    for (int l = 0, n = 1; l < WEFT_LINK_LEVELS; l++)
+        if (has_level(network, l)) columns[n++] = 'r';
+    weft_table_init(&table, columns);
     weft_table_cell(&table, "full size");
     for (int l = 0; l < WEFT_LINK_LEVELS; l++)
-        weft_table_cell(&table, "%s", weft_link_levels[l].name);
+        if (has_level(network, l)) weft_table_cell(&table, "%s", weft_link_levels[l].name);
     for (int32_t i = 0; i < across->n; i++) {
         const int64_t x = across->x[i];
         weft_table_cell(&table, "%s", weft_units_show_bytes(x, bytes));
-        for (const struct weft_link_level *l = weft_link_levels;
-             l < weft_link_levels + WEFT_LINK_LEVELS; l++)
-            weft_table_cell(
-                &table, "%s",
-                weft_units_show_ns(weft_curve_at(&network->levels[l->group][l->kind], x), shown));
+        for (int l = 0; l < WEFT_LINK_LEVELS; l++)
+            if (has_level(network, l))
+                weft_table_cell(
+                    &table, "%s",
+                    weft_units_show_ns(weft_curve_at(weft_link_curve(network, l), x), shown));
     }
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);

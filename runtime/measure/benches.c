@@ -88,11 +88,12 @@ static void push_collective(struct bench *bench, int kind, int64_t x)
     }
 }
 
-/* Pushes a collective of one level, as hsdp has them. */
+/* Pushes a collective of one level, as hsdp and nodes have them. */
 static void push_level(struct bench *bench, int level, int64_t x)
 {
     const struct weft_train *train = &bench->options->config->train;
-    const bool gathers = weft_link_levels[level].kind == WEFT_ALL_GATHER;
+    const enum weft_collective kind = weft_link_levels[level].kind;
+    const bool gathers = kind == WEFT_ALL_GATHER;
     const bool across = weft_link_levels[level].group == WEFT_GROUP_ACROSS;
     struct weft_comm *comm = bench->levels[weft_link_levels[level].group];
     const int64_t slice_bytes = x / weft_comm_ranks(comm);
@@ -102,15 +103,15 @@ static void push_level(struct bench *bench, int level, int64_t x)
     const struct weft_comm_block block = {
         .full_offset = place,
         .slice_offset = place + x,
-        .slice_elements = slice_bytes / weft_dtype_bytes(across ? WEFT_F32 : dtype),
+        .slice_elements = slice_bytes / weft_dtype_bytes(across && !gathers ? WEFT_F32 : dtype),
         .dtype = dtype,
         .slice_dtype = gathers ? dtype : WEFT_F32,
         .partial = !gathers && !across,
-        .of_partials = across,
+        .of_partials = across && !gathers,
     };
     if (gathers)
         weft_comm_all_gather(comm, bench->stream, &block);
-    else if (across)
+    else if (kind == WEFT_ALL_REDUCE)
         weft_comm_all_reduce(comm, bench->stream, &block);
     else
         weft_comm_reduce_scatter(comm, bench->stream, &block);

@@ -10,6 +10,8 @@
 enum { MOST_HOSTS = 65536, MOST_PAIRS = 1 << 24 };
 
 #define CURVE(name, text) WEFT_KEY_PART(WEFT_KEY_OBJECT, name, &weft_curve_bytes_keys, text)
+#define LATER(name, text)                                                                          \
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, name, &weft_curve_bytes_keys, text)
 
 static const struct weft_key_table host_table = WEFT_KEY_TABLE_OPEN(
     "A host.", WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_network_host, name, "of the host"),
@@ -35,9 +37,10 @@ static const struct weft_key_table node_table =
     WEFT_KEY_TABLE_OPEN("Collectives of the ranks of a node.", CURVE("all_gather", "parameters"),
                         CURVE("reduce_scatter", "gradients, to fp32"));
 
-static const struct weft_key_table across_table =
-    WEFT_KEY_TABLE_OPEN("Collectives of the ranks of one place in their nodes.",
-                        CURVE("all_reduce", "partial sums, in fp32"));
+static const struct weft_key_table across_table = WEFT_KEY_TABLE_OPEN(
+    "Collectives of the ranks of one place in their nodes.",
+    CURVE("all_reduce", "partial sums, in fp32"), LATER("all_gather", "updated parameters"),
+    LATER("reduce_scatter", "partial sums, to fp32"));
 
 const struct weft_key_table weft_profile_levels_keys = WEFT_KEY_TABLE_OPEN(
     "Times of collectives of one level, for hsdp and nodes.",
@@ -46,9 +49,11 @@ const struct weft_key_table weft_profile_levels_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "across", &across_table, "between nodes"));
 
 const struct weft_link_level weft_link_levels[WEFT_LINK_LEVELS] = {
-    {WEFT_GROUP_NODE, WEFT_ALL_GATHER, "all_gather in a node"},
-    {WEFT_GROUP_NODE, WEFT_REDUCE_SCATTER, "reduce_scatter in a node"},
-    {WEFT_GROUP_ACROSS, WEFT_ALL_REDUCE, "all_reduce across nodes"},
+    {WEFT_GROUP_NODE, WEFT_ALL_GATHER, "all_gather in a node", false},
+    {WEFT_GROUP_NODE, WEFT_REDUCE_SCATTER, "reduce_scatter in a node", false},
+    {WEFT_GROUP_ACROSS, WEFT_ALL_REDUCE, "all_reduce across nodes", false},
+    {WEFT_GROUP_ACROSS, WEFT_ALL_GATHER, "all_gather across nodes", true},
+    {WEFT_GROUP_ACROSS, WEFT_REDUCE_SCATTER, "reduce_scatter across nodes", true},
 };
 
 static const char *const group_keys[WEFT_GROUP_COUNT] = {
@@ -107,8 +112,9 @@ void weft_profile_network_write(const struct weft_profile_network *network,
             weft_json_key(writer, group_keys[level->group]);
             weft_json_begin_object(writer);
         }
-        weft_curve_write(writer, weft_collective_name(level->kind), "bytes",
-                         &network->levels[level->group][level->kind]);
+        const struct weft_curve *curve = &network->levels[level->group][level->kind];
+        if (curve->n > 0)
+            weft_curve_write(writer, weft_collective_name(level->kind), "bytes", curve);
         if (i + 1 == WEFT_LINK_LEVELS || level->group != level[1].group)
             weft_json_end_object(writer);
     }
@@ -195,7 +201,7 @@ static enum weft_status read_levels(const struct weft_json_value *root, const ch
         WEFT_TRY(weft_json_need(levels, where, group, WEFT_JSON_OBJECT, &node, err));
         snprintf(where, sizeof where, "%s: levels.%s", source, group);
         WEFT_TRY(weft_curve_read(node, where, name, "bytes", pool, curve, err));
-        if (curve->n == 0)
+        if (curve->n == 0 && !level->later)
             return weft_fail(err, WEFT_E_DATA,
                              "%s: levels: must have node.all_gather, node.reduce_scatter and "
                              "across.all_reduce",

@@ -25,12 +25,13 @@ enum weft_collective {
 const char *weft_collective_name(enum weft_collective kind); /* "all_gather" ... */
 
 /* Measured collectives of one level: gathers and reductions to fp32 in a node, and sums across
- * nodes in fp32. */
-enum { WEFT_LINK_LEVELS = 3 };
+ * nodes in fp32, by which each rank gets all or its part. Older profiles lack later ones. */
+enum { WEFT_LINK_LEVELS = 5 };
 struct weft_link_level {
     enum weft_rank_group group;
     enum weft_collective kind;
     const char *name; /* for people */
+    bool later;       /* a profile may lack it */
 };
 extern const struct weft_link_level weft_link_levels[WEFT_LINK_LEVELS];
 
@@ -65,6 +66,13 @@ WEFT_MUST_USE enum weft_status weft_profile_network_read(const struct weft_json_
                                                          const char *source, struct weft_pool *pool,
                                                          struct weft_profile_network *out,
                                                          struct weft_error *err);
+
+/* Times of one of weft_link_levels. */
+static inline const struct weft_curve *weft_link_curve(const struct weft_profile_network *network,
+                                                       int level)
+{
+    return &network->levels[weft_link_levels[level].group][weft_link_levels[level].kind];
+}
 
 /* True if there are times of each level. */
 static inline bool weft_profile_has_levels(const struct weft_profile_network *network)

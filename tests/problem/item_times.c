@@ -57,6 +57,20 @@ Test(item_times, measured_levels_come_first)
     cr_expect_eq(time_of(&profile, WEFT_ACROSS_GATHER), 700);
 }
 
+/* Collectives of one pass have times of their own, where the profile has them. */
+Test(item_times, a_pass_across_nodes_takes_its_own_time_before_half_of_a_sum)
+{
+    static const int64_t parts_ns[] = {300, 1200}, parameters_ns[] = {500, 2000};
+    struct weft_profile profile = {.ranks = 8, .network = measured_levels()};
+    struct weft_curve *across = profile.network.levels[WEFT_GROUP_ACROSS];
+    across[WEFT_REDUCE_SCATTER] = (struct weft_curve){2, sizes, parts_ns};
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_GATHER), 700);
+    across[WEFT_ALL_GATHER] = (struct weft_curve){2, sizes, parameters_ns};
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_REDUCE), 1400);
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_SCATTER), 600);
+    cr_expect_eq(time_of(&profile, WEFT_ACROSS_GATHER), 1000);
+}
+
 Test(item_times, levels_of_other_nodes_do_not_count)
 {
     struct weft_profile profile = {.ranks = 8, .network = measured_levels()};

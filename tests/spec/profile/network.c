@@ -223,14 +223,16 @@ static enum weft_status parse_file(const char *text, struct weft_profile **out,
 
 Test(network, is_written_and_read_back)
 {
-    static const char text[] =
-        HEAD ",\"network\":{\"hosts\":[{\"name\":\"a\",\"compute_ns\":7},{\"name\":\"b\"},"
-             "{\"name\":\"c\",\"compute_ns\":9}],\"pair_bytes\":4096,\"pairs\":["
-             "{\"a\":0,\"b\":1,\"ns\":11},{\"a\":0,\"b\":2,\"ns\":12},{\"a\":1,\"b\":2,"
-             "\"ns\":13}]},"
-             "\"levels\":{\"ranks_per_node\":2,\"node\":{\"all_gather\":" CURVE_OF(
-                 10) ",\"reduce_scatter\":" CURVE_OF(20) "},\"across\":{\"all_"
-                                                         "reduce\":" CURVE_OF(30) "}}}";
+    static const char text[] = HEAD
+        ",\"network\":{\"hosts\":[{\"name\":\"a\",\"compute_ns\":7},{\"name\":\"b\"},"
+        "{\"name\":\"c\",\"compute_ns\":9}],\"pair_bytes\":4096,\"pairs\":["
+        "{\"a\":0,\"b\":1,\"ns\":11},{\"a\":0,\"b\":2,\"ns\":12},{\"a\":1,\"b\":2,"
+        "\"ns\":13}]},"
+        "\"levels\":{\"ranks_per_node\":2,\"node\":{\"all_gather\":" CURVE_OF(
+            10) ",\"reduce_scatter\":" CURVE_OF(20) "},\"across\":{\"all_"
+                                                    "reduce\":" CURVE_OF(
+                                                        30) ",\"reduce_scatter\":" CURVE_OF(40) "}}"
+                                                                                                "}";
     struct weft_profile *first = NULL, *again = NULL;
     struct weft_error err = {0};
     struct weft_text written;
@@ -247,6 +249,8 @@ Test(network, is_written_and_read_back)
     cr_expect_eq(weft_curve_at(&network->levels[WEFT_GROUP_NODE][WEFT_ALL_GATHER], 1024), 10);
     cr_expect_eq(weft_curve_at(&network->levels[WEFT_GROUP_NODE][WEFT_REDUCE_SCATTER], 1024), 20);
     cr_expect_eq(weft_curve_at(&network->levels[WEFT_GROUP_ACROSS][WEFT_ALL_REDUCE], 1024), 30);
+    cr_expect_eq(weft_curve_at(&network->levels[WEFT_GROUP_ACROSS][WEFT_REDUCE_SCATTER], 1024), 40);
+    cr_expect_eq(network->levels[WEFT_GROUP_ACROSS][WEFT_ALL_GATHER].n, 0);
     cr_expect(weft_hash_equal(first->hash, again->hash));
     weft_text_finish(&written);
     weft_profile_destroy(again);

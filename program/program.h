@@ -72,14 +72,12 @@ struct weft_program {
     struct weft_paging *paging; /* of the buffers; owned */
     /* [n_units]. Offloaded state is in the arena only from its READ or COPY_UP to its WRITE or
      * COPY_DOWN. State that is updated on the host is never there. With a shard on the host, SHARD
-     * 0 is in the arena from its UPDATE to its PARAMETERS_DOWN. A node's shard crosses nodes in
-     * between. SHARD g + 1 is there from gather g's PARAMETERS_FETCH to the first use of the
-     * gathered parameters. */
+     * 0 is in the arena from its UPDATE to its PARAMETERS_DOWN, and crosses nodes in between. SHARD
+     * g + 1 is there from gather g's PARAMETERS_FETCH to the first use of gathered parameters. */
     struct weft_way *ways;
     int32_t n_units;
-    /* [n_layers]: offset of the layer's offloaded activations in the host's memory, for one
-     * micro-step at a time, or of the first of weft_period_places. -1: they stay on the device.
-     * NULL: all stay. */
+    /* [n_layers]: offset of the layer's offloaded activations in the host's memory, the first of
+     * weft_period_places. -1: they stay on the device. NULL: all stay. */
     int64_t *saved_at;
     int64_t *inputs_at; /* [n_layers]: the same of the layer's offloaded input */
     int64_t host_bytes; /* of both; otherwise 0 */

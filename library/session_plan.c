@@ -55,11 +55,14 @@ struct best {
 
 /* Moves the bounds of one period among the others. A period that is planned twice is there once,
  * with the larger ones. */
-static void keep_bound(struct best *best, struct weft_plan_variant *bound)
+static enum weft_status keep_bound(struct best *best, struct weft_plan_variant *bound,
+                                   struct weft_error *err)
 {
     int32_t at = 0;
     while (at < best->n_others && !weft_plan_same_variant(best->others[at].problem, bound->problem))
         at++;
+    if (at == WEFT_MOST_PLANNED)
+        return weft_fail(err, WEFT_E_INTERNAL, "a plan of more than %d periods", WEFT_MOST_PLANNED);
     struct weft_plan_variant *kept = &best->others[at];
     if (at == best->n_others) {
         *kept = *bound;
@@ -68,6 +71,7 @@ static void keep_bound(struct best *best, struct weft_plan_variant *bound)
     } else {
         weft_plan_variant_merge(kept, bound);
     }
+    return WEFT_OK;
 }
 
 /* Records the bound in pages of the session's plan, or of a period that pages refuse. */
@@ -109,7 +113,7 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     if (status == WEFT_OK) status = add_pages(session, best, &bound, err);
     weft_pool_finish(&pool);
     weft_session_drop_plan(session);
-    if (status == WEFT_OK) keep_bound(best, &bound);
+    if (status == WEFT_OK) status = keep_bound(best, &bound, err);
     weft_plan_variant_finish(&bound);
     return status;
 }

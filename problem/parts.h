@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "memory_model/weigh.h"
+#include "spec/block_scale.h"
 #include "spec/tiers.h"
 
 /* The largest integer of a problem and of its sums: JSON readers hold it exactly. */
@@ -13,11 +14,22 @@
 /* The most blocks of all items, so that instructions, operands and pieces of a program have 32-bit
  * numbers. */
 enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
-/* The most variants of a config's period; each is a problem. */
-enum { WEFT_MOST_VARIANTS = 32 };
-/* The most variants that a session plans. Two may be unlisted: the initial plan's, and the best
- * one's with whole copies. */
-enum { WEFT_MOST_PLANNED = WEFT_MOST_VARIANTS + 2 };
+/* The most variants of one split and size of blocks; each is a problem. They are values of
+ * update_ahead, with and without offloading, in three ways: either cadence one micro-step after the
+ * other, and turns by layers with one reduction a step. */
+enum {
+    WEFT_MOST_DISTANCES = 4,
+    WEFT_MOST_WAYS = 3,
+    WEFT_MOST_VARIANTS = WEFT_MOST_DISTANCES * WEFT_MOST_WAYS * 2
+};
+/* The most variants that a session plans: the first list, the best one in other sizes of blocks,
+ * and its like in all but the cadence, which has at most two ways. Two more may be in no list: the
+ * initial plan's, and the best one's with whole copies. */
+enum {
+    WEFT_MOST_SCALED = WEFT_BLOCKS_AUTO - 1,
+    WEFT_MOST_ALIKE = WEFT_MOST_DISTANCES * 2 * 2 - 1,
+    WEFT_MOST_PLANNED = WEFT_MOST_VARIANTS + WEFT_MOST_SCALED + WEFT_MOST_ALIKE + 2
+};
 
 struct weft_problem_item {
     struct weft_item item;

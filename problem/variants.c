@@ -126,12 +126,13 @@ enum weft_status weft_variants_policies(const struct weft_config *config, uint32
  * gathers little time. With clipping all updates come before fill; with offloading a second variant
  * lets state arrive during compute. Returns the number of distances. */
 static int32_t list_distances(const struct weft_config *config, bool rotated, bool away,
-                              int32_t out[WEFT_MOST_VARIANTS])
+                              int32_t out[WEFT_MOST_DISTANCES])
 {
-    static const int32_t ahead_rotated[] = {2, 1, 4, INT32_MAX}, ahead_clipped[] = {0, 2};
+    static const int32_t ahead_rotated[WEFT_MOST_DISTANCES] = {2, 1, 4, INT32_MAX},
+                         ahead_clipped[] = {0, 2};
     /* A delayed update has its place in backward. */
     const int32_t most = config->train.delay > 0 ? 1
-                         : rotated               ? 4
+                         : rotated               ? WEFT_MOST_DISTANCES
                          : away                  ? 2
                                                  : 1,
                   n_layers = config->model->n_layers;
@@ -220,7 +221,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
     const bool drains = weft_config_target(config)->drains && split->n_micro > 1;
     int32_t orders[2];
     const int32_t n_orders = list_orders(config, split->n_micro, orders);
-    int32_t distances[WEFT_MOST_VARIANTS], n = 0;
+    int32_t distances[WEFT_MOST_DISTANCES], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);
     int32_t groups[2];
     const int32_t n_groups = list_groups(config, split->n_micro, groups);
@@ -256,10 +257,12 @@ static int32_t list_split(const struct weft_config *config, const struct split *
                           struct weft_variant *out)
 {
     const bool away = may_offload(config);
-    const int32_t n = list_periods(config, split, away, WEFT_MOST_VARIANTS, out);
+    const int32_t n = list_periods(config, split, away, WEFT_MOST_DISTANCES, out);
     if (!away || (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) == 0) return n;
-    return n + list_periods(config, split, false, WEFT_MOST_VARIANTS, out + n);
+    return n + list_periods(config, split, false, WEFT_MOST_DISTANCES, out + n);
 }
+
+_Static_assert(WEFT_MOST_VARIANTS >= WEFT_MOST_SPLITS * WEFT_MOST_WAYS, "a list holds all splits");
 
 int32_t weft_variants_list(const struct weft_config *config,
                            struct weft_variant out[WEFT_MOST_VARIANTS])

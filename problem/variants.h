@@ -31,14 +31,14 @@ int32_t weft_variants_list(const struct weft_config *config,
 
 /* With an open size of blocks: lists the chosen variant with the other sizes. Without one there are
  * none. For a target that finalizes (spec/target.h), lists it with two reductions under way, and
- * with all reductions late if they are once a step. */
+ * with all reductions late if they are once a step. At most WEFT_MOST_SCALED. */
 int32_t weft_variants_list_scales(const struct weft_config *config,
                                   const struct weft_variant *chosen,
                                   struct weft_variant out[WEFT_MOST_VARIANTS]);
 
 /* With an open split, or blocks of another size than usual: lists the other variants of the chosen
- * one's split, cadence and size of blocks. Otherwise all of them are planned already. All three
- * functions list at most WEFT_MOST_VARIANTS together. */
+ * one's split, cadence and size of blocks, at most WEFT_MOST_ALIKE. Otherwise all of them are
+ * planned already. */
 int32_t weft_variants_list_more(const struct weft_config *config, const struct weft_variant *chosen,
                                 struct weft_variant out[WEFT_MOST_VARIANTS]);
 

@@ -21,7 +21,7 @@ def of(order="layer", **changes):
     """A slow link, so that one gather and one reduction a step win."""
     settings = {"train__grad_accum": 4, "train__micro_batch": 1, "plan__micro_step_order": order,
                 "cluster__link__intra__bandwidth": "0.1GB/s", "plan__work_limit": "50M", **changes}
-    return tiny(**settings)
+    return tiny(**{path: value for path, value in settings.items() if value is not None})
 
 
 def plan(weft, config, *flags):
@@ -106,6 +106,17 @@ def a_checkpoint_keeps_the_order_of_a_tied_tensor(weft):
     assert fingerprint(weft, of("step", **saved), "straight") != whole
     assert "equal" in weft.expect(0, "replay", "whole")
     weft.expect(64, "replay", "whole", "-n", "1", says=["ties a tensor", "replay with 2 ranks (-n 2)"])
+
+
+@case
+def a_plan_of_all_open_choices_keeps_all_bounds(weft):
+    """A list of splits, sizes of blocks, and all of one split: more periods than one list has."""
+    made = plan(weft, of("auto", train__batch=48, train__micro_batch="auto", train__grad_accum=None,
+                         train__clip_norm=0, cluster__host=HOST, plan__planner="greedy", plan__work_limit="5M",
+                         plan__block_scale="auto", plan__offload={"state": ["device", "host"]}))
+    assert len(made["other_periods"]) > 33, len(made["other_periods"])
+    check(made)
+    weft.expect(0, "verify", "plan.json", "--config", "run.json")
 
 
 @case

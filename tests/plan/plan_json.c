@@ -189,8 +189,8 @@ static const struct {
     {"other_periods", "[{}]", "other_periods[0]"},
     {"other_periods",
      "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, "
-     "26, 27, 28, 29, 30, 31, 32, 33, 34]",
-     "at most 33"},
+     "26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44]",
+     "at most 43"},
     {"strategies", "[\"fsdp\"]", "strategies"},
     {"strategies", "[7, 7, 7, 7]", "strategies[0]"},
     {"placements", "[]", "placements"},

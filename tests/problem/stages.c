@@ -238,6 +238,33 @@ static void close_hosted(struct hosted *it)
     weft_config_destroy(it->config);
 }
 
+/* A session has room for the bounds of all variants that it may plan. */
+Test(stages, a_config_has_no_more_variants_than_a_session_keeps)
+{
+    static const char *const settings[] = {"train.clip_norm=0",
+                                           "train.grad_accum=4",
+                                           "plan.micro_step_order=auto",
+                                           "plan.block_scale=auto",
+                                           "plan.offload.state=[\"device\",\"host\"]",
+                                           "plan.offload.update=[\"device\"]"};
+    struct hosted it;
+    struct weft_variant first[WEFT_MOST_VARIANTS], more[WEFT_MOST_VARIANTS];
+    open_hosted(&it, settings, sizeof settings / sizeof *settings);
+    const int32_t n = weft_variants_list(it.config, first);
+    int32_t most_alike = 0;
+    cr_assert_eq(n, WEFT_MOST_VARIANTS);
+    for (int32_t v = 0; v < n; v++) {
+        cr_assert_eq(weft_variants_list_scales(it.config, &first[v], more), WEFT_MOST_SCALED);
+        struct weft_variant chosen = first[v];
+        chosen.scale = WEFT_BLOCKS_WHOLE;
+        const int32_t n_alike = weft_variants_list_more(it.config, &chosen, more);
+        if (n_alike > most_alike) most_alike = n_alike;
+    }
+    cr_assert_eq(most_alike, WEFT_MOST_ALIKE);
+    cr_assert_eq(n + WEFT_MOST_SCALED + most_alike + 2, WEFT_MOST_PLANNED);
+    close_hosted(&it);
+}
+
 /* In both periods a gradient is down before its update on the host, which begins after that. */
 Test(stages, windows_of_updates_on_the_host_are_on_their_side_of_them)
 {

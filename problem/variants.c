@@ -179,7 +179,7 @@ static int32_t list_groups(const struct weft_config *config, int32_t n_micro, in
     uint32_t policies = 0;
     out[0] = group > 0 && n_micro % group == 0 ? (int32_t)group : 1;
     if (config->train.delay > 0 || asked == WEFT_CADENCE_STEP) out[0] = n_micro;
-    if (weft_config_turn_layers(config) > 0) {
+    if (weft_config_turn_layers(config) > 0 && weft_config_refuses_turns(config, n_micro) == NULL) {
         out[0] = n_micro;
         return 1;
     }
@@ -196,8 +196,8 @@ static int32_t list_groups(const struct weft_config *config, int32_t n_micro, in
  * the other. Returns their number. */
 static int32_t list_orders(const struct weft_config *config, int32_t n_micro, int32_t out[2])
 {
-    const bool several = n_micro > 1 && config->model->n_layers > 1;
-    const bool turns = several && !weft_config_target(config)->is_foreign;
+    const bool turns =
+        config->model->n_layers > 1 && weft_config_refuses_turns(config, n_micro) == NULL;
     out[0] = turns ? weft_config_turn_layers(config) : 0;
     out[1] = 1;
     return turns && weft_config_opens_turns(config) ? 2 : 1;

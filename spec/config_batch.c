@@ -107,7 +107,6 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     *out = WEFT_ORDER_OTHER;
     if (config->split_given || config->order_given || !same_batch || !same_split) return WEFT_OK;
     const int64_t rounds = (groups + ranks - 1) / ranks;
-    const bool turns = weft_config_turn_layers(config) > 0;
     /* Gradients of several micro-steps are added up in f32. */
     const bool adds_up = rounds * order->group == 1 || train->precision.reduce == WEFT_F32;
     if (!adds_up && groups >= ranks)
@@ -120,12 +119,13 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
                          (long long)rounds, (long long)groups, (long long)groups);
     *out = groups < ranks && train->batch > 0 ? WEFT_ORDER_FEWER : WEFT_ORDER_LOST;
     if (groups < ranks || rounds > WEFT_MOST_MICRO_STEPS / order->group || !adds_up ||
-        (rounds > 1 && turns && weft_model_ties(config->model)) ||
         order->bundle != weft_config_bundle(config))
         return WEFT_OK;
-    *out = WEFT_ORDER_KEPT;
-    /* Without tied tensors both orders give the same sums, and several rounds have one order. */
-    if (rounds > 1 && turns) config->plan.micro_step_order = WEFT_ORDER_BY_STEP;
+    const bool is_tied = rounds > 1 && order->layers > 0 && weft_model_ties(config->model);
+    *out = is_tied ? WEFT_ORDER_TIED : WEFT_ORDER_KEPT;
+    /* Several rounds have one order. Without tied tensors both orders give the same sums. */
+    if (rounds > 1 && weft_config_turn_layers(config) > 0)
+        config->plan.micro_step_order = WEFT_ORDER_BY_STEP;
     train->batch = batch;
     train->asked.micro_batch = order->micro_batch;
     train->asked.grad_accum = 0;
@@ -136,11 +136,27 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     return weft_config_hash_inputs(config, err);
 }
 
-void weft_config_keep_turns(struct weft_config *config, int64_t layers)
+const char *weft_config_refuses_turns(const struct weft_config *config, int64_t n_micro)
 {
-    if (!weft_config_opens_turns(config) || !weft_model_ties(config->model)) return;
+    const struct weft_train *train = &config->train;
+    if (weft_config_target(config)->is_foreign)
+        return "the runtime of plan.for runs one micro-step after the other: leave it out, or set "
+               "plan.for to \"weft\"";
+    if (n_micro < 2)
+        return "a step has one micro-step: leave it out, or set train.grad_accum to 2 or more";
+    if (train->cadence == WEFT_CADENCE_MICRO_STEP || (train->group > 0 && train->group != n_micro))
+        return "all micro-steps of a layer add up one gradient: leave it out, or set train.reduce "
+               "to \"step\", without a smaller train.group";
+    return NULL;
+}
+
+bool weft_config_keep_turns(struct weft_config *config, int64_t layers)
+{
+    if (!weft_config_opens_turns(config) || !weft_model_ties(config->model)) return true;
+    if (layers < 0 || layers >= config->model->n_layers) return false;
     config->kept.turns = true;
     config->kept.layers = layers;
+    return true;
 }
 
 /* The least batch that all ranks can share in the asked parts. */

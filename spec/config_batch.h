@@ -34,6 +34,10 @@ static inline int32_t weft_config_turn_layers(const struct weft_config *config)
     return order == WEFT_ORDER_BY_LAYER ? 1 : (int32_t)order;
 }
 
+/* Why micro-steps cannot take turns by layers in a step of `n_micro` of them, and what would work.
+ * NULL: they can. */
+const char *weft_config_refuses_turns(const struct weft_config *config, int64_t n_micro);
+
 /* Whether the planner may choose the order. */
 static inline bool weft_config_opens_turns(const struct weft_config *config)
 {
@@ -81,8 +85,9 @@ void weft_config_settle(struct weft_config *config, int64_t micro_batch);
 bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch, int64_t group);
 
 /* Plans only a checkpoint's order of micro-steps from now on, if the config leaves it open and bits
- * depend on it. */
-void weft_config_keep_turns(struct weft_config *config, int64_t layers);
+ * depend on it. A step that refuses turns has none. False, and no change, if no group of that many
+ * layers leaves a second one. */
+bool weft_config_keep_turns(struct weft_config *config, int64_t layers);
 
 /* Ranks with gradients that are summed first: those of a node, if there are several. Otherwise 1,
  * because the ranks of a single node are added one after the other. */
@@ -95,6 +100,7 @@ static inline int64_t weft_config_bundle(const struct weft_config *config)
 /* A step's batch in groups of micro-batches, shared by a number of ranks. */
 struct weft_order {
     int64_t ranks, micro_batch, micro_steps, group, idle, bundle;
+    int64_t layers; /* of a turn; 0: one micro-step after the other */
 };
 
 static inline int64_t weft_order_groups(const struct weft_order *order)
@@ -107,6 +113,8 @@ enum weft_order_kept {
     WEFT_ORDER_KEPT,  /* the ranks share the same batch, in the same groups */
     WEFT_ORDER_LOST,  /* other groups are summed first, or a rank would have too many micro-steps,
                          or several of them in 16 bits */
+    WEFT_ORDER_TIED,  /* the ranks share the same batch, in the same groups, but add up the terms of
+                         a tied tensor in another order than turns by layers */
     WEFT_ORDER_FEWER  /* train.batch has fewer groups than ranks; without it more ranks are LOST,
                          and have a larger batch */
 };

@@ -203,19 +203,9 @@ static void check_micro_step_order(const struct weft_section *section,
                                    const struct weft_config *config, struct weft_findings *findings)
 {
     static const char path[] = "$.plan.micro_step_order";
-    const struct weft_train *train = &config->train;
     const int32_t layers = weft_config_turn_layers(config), n_layers = config->model->n_layers;
-    const char *why = NULL;
     if (layers == 0) return;
-    if (weft_config_target(config)->is_foreign)
-        why = "the runtime of plan.for runs one micro-step after the other: leave it out, or set "
-              "plan.for to \"weft\"";
-    else if (train->grad_accum < 2)
-        why = "a step has one micro-step: leave it out, or set train.grad_accum to 2 or more";
-    else if (train->cadence == WEFT_CADENCE_MICRO_STEP ||
-             (train->group > 0 && train->group != train->grad_accum))
-        why = "all micro-steps of a layer add up one gradient: leave it out, or set train.reduce "
-              "to \"step\", without a smaller train.group";
+    const char *why = weft_config_refuses_turns(config, config->train.grad_accum);
     if (why != NULL)
         weft_findings_add(findings, section->source, path, "is no order here: %s", why);
     else if (layers >= n_layers && n_layers > 1)

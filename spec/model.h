@@ -76,6 +76,9 @@ WEFT_MUST_USE enum weft_status weft_model_learns(const struct weft_model *model,
 
 /* Whether several layers add to the gradient of one tensor. */
 bool weft_model_ties(const struct weft_model *model);
+/* Whether micro-steps by turns of `a` layers add up such gradients in the order of turns of `b`
+ * layers; 0: one micro-step after the other. */
+bool weft_model_ties_alike(const struct weft_model *model, int64_t a, int64_t b);
 
 /* WEFT_OK when every layer has kernels of the device and the chain can be trained on text: its
  * first layer is an embedding, or linear with seq_len 1, and its last is lm_head or classifier.

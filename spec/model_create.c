@@ -219,6 +219,30 @@ bool weft_model_ties(const struct weft_model *model)
     return false;
 }
 
+static bool reads_tensor(const struct weft_layer *layer, int32_t tensor)
+{
+    for (int32_t i = 0; i < layer->n_tensors; i++)
+        if (layer->tensors[i] == tensor) return true;
+    return false;
+}
+
+/* Layers of one turn add their terms micro-step by micro-step. */
+bool weft_model_ties_alike(const struct weft_model *model, int64_t a, int64_t b)
+{
+    for (int32_t t = 0; t < model->n_tensors && a != b; t++) {
+        if (!model->tensors[t].trainable) continue;
+        int32_t before = -1;
+        for (int32_t l = 0; l < model->n_layers; l++) {
+            if (!reads_tensor(&model->layers[l], t)) continue;
+            const bool shared_a = a == 0 || before / a == l / a;
+            const bool shared_b = b == 0 || before / b == l / b;
+            if (before >= 0 && shared_a != shared_b) return false;
+            before = l;
+        }
+    }
+    return true;
+}
+
 enum weft_status weft_model_learns(const struct weft_model *model, struct weft_error *err)
 {
     for (int32_t i = 0; i < model->n_tensors; i++)

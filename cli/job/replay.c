@@ -169,11 +169,18 @@ static enum weft_status keep_order(const struct weft_replay *r,
     enum weft_order_kept kept;
     if (split->micro_batch > 0 && split->ranks > 0) {
         const struct weft_order order = {split->ranks, split->micro_batch, split->micro_steps,
-                                         split->group, split->idle,        split->bundle};
+                                         split->group, split->idle,        split->bundle,
+                                         split->layers};
         const int64_t groups = weft_order_groups(&order);
         WEFT_TRY(weft_config_keep_order(config, &order, &kept, err));
         if (kept == WEFT_ORDER_KEPT) return WEFT_OK;
-        if (split->layers > 0 && ranks < groups)
+        if (kept == WEFT_ORDER_TIED && weft_replay_is_of_one(r->cli))
+            return weft_fail(err, WEFT_E_USAGE,
+                             "--groups and --dump: the model ties a tensor, and micro-steps by "
+                             "layer add up its terms in the order of %lld ranks, which one rank "
+                             "cannot replay: leave them out",
+                             (long long)split->ranks);
+        if (kept == WEFT_ORDER_TIED)
             return weft_fail(err, WEFT_E_USAGE,
                              "the model ties a tensor, and micro-steps by layer add up its terms "
                              "in the order of %lld ranks alone: replay with %lld ranks (-n %lld)",

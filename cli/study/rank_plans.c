@@ -39,7 +39,8 @@ static struct weft_order first_order(const struct weft_config *config)
                                .micro_steps = train->grad_accum,
                                .group = group,
                                .idle = train->idle,
-                               .bundle = weft_config_bundle(config)};
+                               .bundle = weft_config_bundle(config),
+                               .layers = weft_config_turn_layers(config)};
 }
 
 /* Gives the config the batch of the first order. */

@@ -109,6 +109,43 @@ def a_checkpoint_keeps_the_order_of_a_tied_tensor(weft):
 
 
 @case
+def a_kept_order_leaves_other_settings_alone(weft):
+    saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4}
+    fingerprint(weft, of("auto", train__reduce="step", **saved), "kept_once")
+    config = weft.write("run.json", of("auto", train__reduce="step", **saved))
+    again = ("--resume=kept_once/checkpoints/step-2",)
+    for change, reduce in (("train.reduce=micro_step", "micro_step"), ("train.group=2", "micro_step")):
+        if change == "train.group=2":
+            config = weft.write("run.json", of("auto", **saved))
+        _, _, told = weft.run("train", config, "--run", weft.fresh("other"), "--set", change, *again)
+        manifest = json.loads((weft.directory / "other/checkpoints/step-4/manifest.json").read_text())
+        assert manifest["reduce"] == reduce and "turn_layers" not in manifest, (change, manifest)
+        assert "micro-steps one after the other, so its sums round otherwise" in told, told
+
+
+@case
+def other_ranks_of_a_tied_model_keep_the_samples(weft):
+    saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4}
+    fingerprint(weft, of(cluster__ranks=4, **saved), "four")
+    config = weft.write("run.json", of(cluster__ranks=2, **saved))
+    _, _, told = weft.run("train", config, "--run", "fewer", "--resume=four/checkpoints/step-2")
+    assert "add up its terms in the order of 4 ranks alone" in told, told
+    manifest = json.loads((weft.directory / "fewer/checkpoints/step-4/manifest.json").read_text())
+    assert manifest["ranks"] * manifest["micro_steps"] * manifest["micro_batch"] == 16, manifest
+
+
+@case
+def one_micro_step_has_no_order(weft):
+    saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4,
+             "train__batch": 8, "train__grad_accum": None}
+    whole = fingerprint(weft, of("step", **{**saved, "train__micro_batch": 4}), "one")
+    config = weft.write("run.json", of("layer", **{**saved, "train__micro_batch": "auto"}))
+    _, _, told = weft.run("train", config, "--run", "one_again", "--resume=one/checkpoints/step-2")
+    assert "round otherwise" not in told, told
+    assert json.loads((weft.directory / "one_again/result.json").read_text())["fingerprint"] == whole
+
+
+@case
 def a_plan_of_all_open_choices_keeps_all_bounds(weft):
     """A list of splits, sizes of blocks, and all of one split: more periods than one list has."""
     made = plan(weft, of("auto", train__batch=48, train__micro_batch="auto", train__grad_accum=None,

@@ -174,6 +174,12 @@ Test(stages, the_order_of_micro_steps_may_be_open)
     cr_assert(n % 3 == 0 && n <= WEFT_MOST_VARIANTS, "%d", n);
     config->kept.turns = true; /* by a checkpoint */
     cr_assert_eq(weft_variants_list(config, variants), n / 3 * 2);
+    config->kept.layers = 1;
+    config->train.cadence = WEFT_CADENCE_MICRO_STEP; /* the config asks for other sums */
+    const int32_t n_other = weft_variants_list(config, variants);
+    for (int32_t v = 0; v < n_other; v++)
+        cr_assert(variants[v].rule.layers == 0 && variants[v].rule.group == 1);
+    config->train.cadence = WEFT_CADENCE_AUTO;
     config->plan.micro_step_order = 2;
     cr_assert_eq(weft_variants_list(config, variants), n / 3);
     cr_assert(variants[0].rule.layers == 2 && variants[0].rule.group == 3);

@@ -157,7 +157,7 @@ Test(config_batch, fewer_groups_than_ranks_are_refused)
 
 Test(config_batch, any_number_of_ranks_keeps_the_order)
 {
-    const struct weft_order order = {4, 3, 4, 2, 1, 1}; /* 7 groups */
+    const struct weft_order order = {4, 3, 4, 2, 1, 1, 0}; /* 7 groups */
     static const enum weft_order_kept kept[] = {WEFT_ORDER_KEPT, WEFT_ORDER_KEPT, WEFT_ORDER_KEPT,
                                                 WEFT_ORDER_KEPT, WEFT_ORDER_KEPT, WEFT_ORDER_KEPT,
                                                 WEFT_ORDER_KEPT, WEFT_ORDER_FEWER};
@@ -190,7 +190,7 @@ static struct weft_config *with_turns(const char *order)
 Test(config_batch, turns_end_where_several_rounds_begin)
 {
     for (int tied = 0; tied < 2; tied++) {
-        const struct weft_order order = {4, 2, 4, 4, 0, 1};
+        const struct weft_order order = {4, 2, 4, 4, 0, 1, 1};
         struct weft_config *config = with_turns("plan.micro_step_order=layer");
         struct weft_error err = {0};
         enum weft_order_kept found;
@@ -201,26 +201,80 @@ Test(config_batch, turns_end_where_several_rounds_begin)
         config->cluster.ranks = config->cluster.ranks_per_node = 2;
         config->train.batch = 4 * 2 * 4;
         cr_assert_eq(weft_config_keep_order(config, &order, &found, &err), WEFT_OK, "%s", err.text);
-        cr_assert_eq(found, tied ? WEFT_ORDER_LOST : WEFT_ORDER_KEPT);
-        cr_assert_eq(weft_config_turn_layers(config), tied);
+        cr_assert_eq(found, tied ? WEFT_ORDER_TIED : WEFT_ORDER_KEPT);
+        cr_assert_eq(weft_config_turn_layers(config), 0);
+        cr_assert_eq(weft_config_samples(config), 4 * 2 * 4, "a step keeps its samples");
         weft_config_destroy(config);
     }
+}
+
+/* Without train.batch the ranks and train.grad_accum name the samples. A checkpoint with
+ * micro-steps one after the other keeps its bits in any order that the config asks for. */
+Test(config_batch, fewer_ranks_of_a_tied_model_keep_the_samples)
+{
+    for (int layers = 0; layers < 3; layers++) {
+        const struct weft_order order = {4, 2, 4, 4, 0, 1, layers};
+        struct weft_config *config = with_turns("plan.micro_step_order=auto");
+        struct weft_error err = {0};
+        enum weft_order_kept found;
+        cr_assert(weft_model_ties(config->model) && config->train.batch == 0);
+        cr_assert(weft_config_keep_turns(config, layers));
+        config->cluster.ranks = config->cluster.ranks_per_node = 2;
+        cr_assert_eq(weft_config_keep_order(config, &order, &found, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(found, layers > 0 ? WEFT_ORDER_TIED : WEFT_ORDER_KEPT);
+        cr_assert_eq(weft_config_samples(config), 4 * 2 * 4);
+        cr_assert_eq(config->train.grad_accum, 8);
+        weft_config_destroy(config);
+    }
+}
+
+/* The first layer and the last one share a tensor, which no two groups of fewer layers hold. */
+Test(config_batch, turns_of_other_sizes_may_add_up_a_tied_tensor_alike)
+{
+    struct weft_config *config = with_turns("plan.micro_step_order=auto");
+    struct weft_model *model = config->model;
+    const int32_t n = model->n_layers;
+    for (int32_t a = 1; a < n; a++) {
+        cr_assert(weft_model_ties_alike(model, a, 1 + a % (n - 1)), "%d", a);
+        cr_assert_not(weft_model_ties_alike(model, a, 0), "%d", a);
+    }
+    cr_assert(weft_model_ties_alike(model, n, 0), "one group is no turn");
+    model->tensors[0].trainable = false;
+    cr_assert(weft_model_ties_alike(model, 0, 1));
+    weft_config_destroy(config);
+}
+
+Test(config_batch, turns_are_refused_where_gradients_are_reduced_in_between)
+{
+    struct weft_config *config = with_turns("plan.micro_step_order=auto");
+    cr_assert_null(weft_config_refuses_turns(config, 4));
+    cr_assert_not_null(weft_config_refuses_turns(config, 1));
+    config->train.group = 2;
+    cr_assert_null(weft_config_refuses_turns(config, 2));
+    cr_assert_not_null(weft_config_refuses_turns(config, 4));
+    config->train.group = 0;
+    config->train.cadence = WEFT_CADENCE_MICRO_STEP;
+    cr_assert_not_null(weft_config_refuses_turns(config, 4));
+    weft_config_destroy(config);
 }
 
 Test(config_batch, an_open_order_is_the_checkpoints_if_bits_depend_on_it)
 {
     struct weft_config *config = with_turns("plan.micro_step_order=auto");
     cr_assert(weft_config_opens_turns(config));
-    weft_config_keep_turns(config, 3);
-    cr_assert(!weft_config_opens_turns(config) && weft_config_turn_layers(config) == 3);
+    cr_assert_not(weft_config_keep_turns(config, config->model->n_layers));
+    cr_assert_not(weft_config_keep_turns(config, INT64_C(1) << 32));
+    cr_assert(weft_config_opens_turns(config));
+    cr_assert(weft_config_keep_turns(config, 2));
+    cr_assert(!weft_config_opens_turns(config) && weft_config_turn_layers(config) == 2);
     weft_config_destroy(config);
     config = with_turns("plan.micro_step_order=2");
-    weft_config_keep_turns(config, 3);
+    cr_assert(weft_config_keep_turns(config, 1));
     cr_assert_eq(weft_config_turn_layers(config), 2, "the config names it");
     weft_config_destroy(config);
     config = with_turns("plan.micro_step_order=auto");
     config->model->tensors[0].trainable = false;
-    weft_config_keep_turns(config, 3);
+    cr_assert(weft_config_keep_turns(config, 2));
     cr_assert(weft_config_opens_turns(config), "no tensor is tied");
     weft_config_destroy(config);
 }

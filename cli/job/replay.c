@@ -142,6 +142,24 @@ static void read_result(struct weft_replay *r)
     weft_text_finish(&path);
 }
 
+/* Without checkpoints the run's plan alone says by how many layers micro-steps took turns. */
+static void read_turns(const struct weft_replay *r, struct weft_manifest_split *split)
+{
+    struct weft_text path;
+    struct weft_json *document = NULL;
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/plan.json", r->run);
+    if (access(weft_text_chars(&path), F_OK) == 0 &&
+        weft_json_read(weft_text_chars(&path), &document, NULL) == WEFT_OK) {
+        const struct weft_json_value *problem =
+            weft_json_member(weft_json_root(document), "problem");
+        weft_json_integer(weft_json_member(weft_json_member(problem, "period"), "layers"),
+                          &split->layers);
+    }
+    weft_json_destroy(document);
+    weft_text_finish(&path);
+}
+
 /* Reads the order of sums and the origin, which are the same in all checkpoints of the run. */
 static enum weft_status read_order(struct weft_replay *r, struct weft_manifest_split *split,
                                    struct weft_error *err)
@@ -150,6 +168,7 @@ static enum weft_status read_order(struct weft_replay *r, struct weft_manifest_s
     *split = (struct weft_manifest_split){0};
     if (r->n_kept == 0) {
         read_result(r);
+        read_turns(r, split);
         return WEFT_OK;
     }
     WEFT_TRY(weft_replay_kept(r, r->kept[r->n_kept - 1], &checkpoint, err));
@@ -167,6 +186,11 @@ static enum weft_status keep_order(const struct weft_replay *r,
 {
     const int64_t ranks = config->cluster.ranks;
     enum weft_order_kept kept;
+    if (!weft_config_keep_turns(config, split->layers))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: micro-steps took turns by %lld layers, and the model has %d: the "
+                         "run's files are damaged",
+                         r->run, (long long)split->layers, config->model->n_layers);
     if (split->micro_batch > 0 && split->ranks > 0) {
         const struct weft_order order = {split->ranks, split->micro_batch, split->micro_steps,
                                          split->group, split->idle,        split->bundle,
@@ -204,6 +228,24 @@ static enum weft_status keep_order(const struct weft_replay *r,
                      r->checkpoints, (long long)split->micro_batch);
 }
 
+/* An order that the user asks for may add up a tied tensor in another order than the run did. */
+static enum weft_status check_turns(const struct weft_replay *r,
+                                    const struct weft_manifest_split *split,
+                                    const struct weft_config *config, struct weft_error *err)
+{
+    const struct weft_cli *cli = r->cli;
+    bool asked = false;
+    for (int32_t i = 0; i < cli->n_overrides; i++)
+        asked |= strncmp(cli->overrides[i], "plan.micro_step_order=", 22) == 0;
+    const int64_t layers = weft_config_turn_layers(config);
+    if (!asked || split->micro_steps == 1 ||
+        weft_model_ties_alike(config->model, split->layers, layers))
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE,
+                     "--set plan.micro_step_order: the model ties a tensor, and the run added up "
+                     "its terms in another order: leave it out");
+}
+
 static enum weft_status read_config(struct weft_replay *r, struct weft_error *err)
 {
     const struct weft_cli *cli = r->cli;
@@ -230,6 +272,7 @@ static enum weft_status read_config(struct weft_replay *r, struct weft_error *er
             "leave out -n %lld",
             (long long)config->cluster.ranks);
     WEFT_TRY(keep_order(r, &split, config, own_ranks, err));
+    WEFT_TRY(check_turns(r, &split, config, err));
     /* Another limit or planner has the run's times. Another number of ranks has not. */
     r->from.same_times = config->cluster.ranks == own_ranks && cli->profile == NULL;
     r->from.same_plan = r->from.same_times && cli->n_overrides == 0;

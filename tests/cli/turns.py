@@ -109,6 +109,22 @@ def a_checkpoint_keeps_the_order_of_a_tied_tensor(weft):
 
 
 @case
+def a_replay_with_another_plan_has_the_runs_order(weft):
+    """The quick planner has one order alone, and an open order is not the config's."""
+    for checkpoint in ({"every": 2, "at_end": True}, {"at_end": False}):
+        fingerprint(weft, of("auto", model__layers=TIED, train__checkpoint=checkpoint, train__reduce="step"),
+                    weft.fresh("open"))
+        made = json.loads((weft.directory / "open/plan.json").read_text())
+        assert made["problem"]["period"]["layers"] == 1, made["problem"]["period"]
+        assert "equal" in weft.expect(0, "replay", "open", "--memory-limit", "2GiB")
+        weft.expect(64, "replay", "open", "--set", "plan.micro_step_order=step",
+                    says=["plan.micro_step_order", "another order: leave it out"])
+        if checkpoint["at_end"]:
+            code, _, told = weft.run("replay", "open", "--groups")
+            assert code == 64 and "one rank cannot replay: leave them out" in told and "-n" not in told, told
+
+
+@case
 def a_kept_order_leaves_other_settings_alone(weft):
     saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4}
     fingerprint(weft, of("auto", train__reduce="step", **saved), "kept_once")

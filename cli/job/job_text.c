@@ -32,6 +32,8 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_json_put_integer(&writer, "rounds", job->rounds);
     weft_json_put_integer(&writer, "kept_micro_batch", job->config->kept.micro_batch);
     weft_json_put_integer(&writer, "kept_group", job->config->kept.group);
+    if (job->config->kept.turns)
+        weft_json_put_integer(&writer, "kept_layers", job->config->kept.layers);
     weft_json_put_integer(&writer, "steps", job->steps);
     weft_json_put_integer(&writer, "replay_to", job->replay_to);
     weft_json_put_bool(&writer, "groups", job->groups);

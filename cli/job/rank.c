@@ -111,18 +111,24 @@ static enum weft_status open_layers(struct rank *rank, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* The launching process may plan only a checkpoint's split, which the config does not say. */
+/* The launching process may plan only a checkpoint's split and order of micro-steps, which the
+ * config does not say. */
 static enum weft_status read_split(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
-    int64_t micro_batch = 0, group = 0;
+    int64_t micro_batch = 0, group = 0, layers = 0;
     WEFT_TRY(weft_json_need_integer(root, "job", "kept_micro_batch", 0, WEFT_MOST_MICRO_BATCH,
                                     &micro_batch, err));
     WEFT_TRY(
         weft_json_need_integer(root, "job", "kept_group", 0, WEFT_MOST_MICRO_STEPS, &group, err));
-    if (micro_batch == 0 || weft_config_keep_split(rank->session.config, micro_batch, group))
-        return WEFT_OK;
-    return weft_fail(err, WEFT_E_INTERNAL, "the job's split is none of its config");
+    const bool keeps = micro_batch > 0 || group > 0;
+    if (keeps && !weft_config_keep_split(rank->session.config, micro_batch, group) &&
+        micro_batch > 0)
+        return weft_fail(err, WEFT_E_INTERNAL, "the job's split is none of its config");
+    if (weft_json_member(root, "kept_layers") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need_integer(root, "job", "kept_layers", 0, INT32_MAX, &layers, err));
+    if (weft_config_keep_turns(rank->session.config, layers)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INTERNAL, "the job's order is none of its config");
 }
 
 static enum weft_status read_job(struct rank *rank, struct weft_error *err)

@@ -125,6 +125,19 @@ def a_replay_with_another_plan_has_the_runs_order(weft):
 
 
 @case
+def a_resumed_run_tells_its_ranks_the_order(weft):
+    saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4}
+    whole = fingerprint(weft, of(2, **saved), "two")
+    again = ("--resume=two/checkpoints/step-2",)
+    assert fingerprint(weft, of("auto", **saved), "kept_two", *again) == whole
+    manifest = json.loads((weft.directory / "kept_two/checkpoints/step-4/manifest.json").read_text())
+    assert manifest["turn_layers"] == 2, manifest
+    _, _, told = weft.run("train", weft.write("run.json", of("layer", **saved)), "--run", "alike", *again)
+    assert "round otherwise" not in told, told
+    assert json.loads((weft.directory / "alike/result.json").read_text())["fingerprint"] == whole
+
+
+@case
 def a_kept_order_leaves_other_settings_alone(weft):
     saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4}
     fingerprint(weft, of("auto", train__reduce="step", **saved), "kept_once")

@@ -429,23 +429,31 @@ static void report_least_bound(const struct weft_plan *plan, struct weft_answer 
     weft_answer_say(out, NULL, "\n");
 }
 
-/* The least time of the other order of micro-steps, if both were planned and bounded. */
+/* The least time of the planned periods with the other order of micro-steps. More of them may be
+ * open. */
 static void report_other_order(const struct weft_plan *plan, struct weft_answer *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
     const int32_t layers = plan->problem->period.layers;
-    int64_t least_ns = INT64_MAX;
+    const char *const by[] = {"one after the other", "by layer"};
+    int64_t least_ns = WEFT_PROBLEM_MOST;
+    int32_t n = 0;
     for (int32_t i = 0; i < plan->n_others; i++) {
         const struct weft_plan_variant *other = &plan->others[i];
         const int64_t bound_ns =
             other->paged_bound_ns > other->bound_ns ? other->paged_bound_ns : other->bound_ns;
-        if (other->problem->period.layers != layers && bound_ns < least_ns) least_ns = bound_ns;
+        if (other->problem->period.layers == layers) continue;
+        if (bound_ns < least_ns) least_ns = bound_ns;
+        n++;
     }
-    if (least_ns == INT64_MAX || least_ns == 0) return;
-    weft_answer_say(out, NULL, "order     micro-steps %s; %s, no plan is faster than %s\n",
-                    layers > 0 ? "by layer" : "one after the other",
-                    layers > 0 ? "one after the other" : "by layer",
-                    weft_units_show_ns(least_ns, bound));
+    if (n == 0 || least_ns == 0) return;
+    weft_answer_say(out, NULL, "order     micro-steps %s; %s, ", by[layers > 0], by[layers == 0]);
+    if (least_ns == WEFT_PROBLEM_MOST)
+        weft_answer_say(out, NULL, "no plan of the %d period%s planned fits\n", n,
+                        n == 1 ? "" : "s");
+    else
+        weft_answer_say(out, NULL, "no plan of the %d period%s planned is faster than %s\n", n,
+                        n == 1 ? "" : "s", weft_units_show_ns(least_ns, bound));
 }
 
 /* The plan's step next to that of Weft's own plans. These hold other buffers, so they may be slower

@@ -75,7 +75,7 @@ def the_planner_chooses_the_order(weft):
     assert any("layers" not in other["problem"]["period"] for other in slow["other_periods"])
     told = " ".join(weft.expect(0, "plan", "run.json", "-o", "none").split())
     for words in ("all run through each layer in turn", "micro_step_order",
-                  "order micro-steps by layer; one after the other, no plan is faster than"):
+                  "order micro-steps by layer; one after the other, no plan of the 2 periods planned is faster than"):
         assert words in told, (words, told)
     step = plan(weft, of("step"))
     assert "layers" not in step["problem"]["period"]
@@ -183,6 +183,17 @@ def a_plan_of_all_open_choices_keeps_all_bounds(weft):
     assert len(made["other_periods"]) > 33, len(made["other_periods"])
     check(made)
     weft.expect(0, "verify", "plan.json", "--config", "run.json")
+
+
+@case
+def the_other_order_may_not_fit(weft):
+    config = of("auto", train__grad_accum=8, train__reduce="step", cluster__link__intra__bandwidth="1GB/s",
+                plan__planner="greedy", plan__work_limit="20M", plan__policies="dp", cluster__memory_limit="14MiB")
+    for layer in config["model"]["layers"]:
+        layer["hidden"] = 128
+    config["model"]["layers"][1].update(repeat=4, heads=4, ffn=512)
+    told = " ".join(weft.expect(0, "plan", weft.write("run.json", config), "-o", "none").split())
+    assert "order micro-steps one after the other; by layer, no plan of the 1 period planned fits" in told, told
 
 
 @case

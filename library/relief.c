@@ -97,7 +97,9 @@ static int64_t least_relieved(const struct weft_session *session,
     int64_t least = 0;
     weft_text_init(&missing);
     if (relief->one_sample) {
+        const bool once = variant->rule.n_micro > 1 && variant->rule.group == variant->rule.n_micro;
         relieved.rule.n_micro *= (int32_t)relieved.batch.samples;
+        if (once) relieved.rule.group = relieved.rule.n_micro; /* reduced once a step */
         relieved.batch.samples = config.train.micro_batch = 1;
         config.train.grad_accum = relieved.rule.n_micro;
         status = weft_profile_resolve_for_memory(&config, &resolved, &missing, &ignored);

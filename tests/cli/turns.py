@@ -197,6 +197,15 @@ def the_other_order_may_not_fit(weft):
 
 
 @case
+def a_refusal_by_layer_names_a_smaller_micro_batch(weft):
+    config = of(train__micro_batch=16, train__grad_accum=None, train__batch=64, cluster__memory_limit="3200KiB",
+                plan__recompute="none", plan__planner="greedy", plan__work_limit="5M")
+    weft.expect(78, "plan", weft.write("run.json", config), "-o", "none", "-q",
+                says="train.micro_batch=auto, least limit")
+    weft.expect(0, "plan", "run.json", "-o", "none", "-q", "--set", "train.micro_batch=auto")
+
+
+@case
 def what_has_no_turns_is_refused(weft):
     for changes, words in (({"train__grad_accum": 1}, "a step has one micro-step"),
                            ({"train__reduce": "micro_step"}, "add up one gradient"),

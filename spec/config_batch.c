@@ -117,9 +117,12 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
                          weft_dtype_name((enum weft_dtype)train->precision.reduce),
                          (long long)ranks, ranks == 1 ? "" : "s", (long long)groups,
                          (long long)rounds, (long long)groups, (long long)groups);
+    /* Averages over nodes and delayed reductions exclude train.group. */
+    const bool names_group = train->every == 0 && train->delay == 0;
     *out = groups < ranks && train->batch > 0 ? WEFT_ORDER_FEWER : WEFT_ORDER_LOST;
     if (groups < ranks || rounds > WEFT_MOST_MICRO_STEPS / order->group || !adds_up ||
-        order->bundle != weft_config_bundle(config))
+        order->bundle != weft_config_bundle(config) ||
+        (!names_group && rounds > 1 && order->group > 1))
         return WEFT_OK;
     const bool is_tied = rounds > 1 && order->layers > 0 && weft_model_ties(config->model);
     *out = is_tied ? WEFT_ORDER_TIED : WEFT_ORDER_KEPT;
@@ -129,8 +132,10 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     train->batch = batch;
     train->asked.micro_batch = order->micro_batch;
     train->asked.grad_accum = 0;
-    train->group = order->group;
-    train->cadence = WEFT_CADENCE_AUTO;
+    train->group = names_group ? order->group : 0;
+    train->cadence = names_group   ? WEFT_CADENCE_AUTO
+                     : rounds == 1 ? WEFT_CADENCE_STEP
+                                   : WEFT_CADENCE_MICRO_STEP;
     train->micro_batch = order->micro_batch;
     train->grad_accum = weft_config_micro_steps(config, order->micro_batch, &train->idle);
     return weft_config_hash_inputs(config, err);
@@ -143,7 +148,8 @@ const char *weft_config_refuses_turns(const struct weft_config *config, int64_t 
         return "the runtime of plan.for runs one micro-step after the other: leave it out, or set "
                "plan.for to \"weft\"";
     if (n_micro < 2)
-        return "a step has one micro-step: leave it out, or set train.grad_accum to 2 or more";
+        return "a step has one micro-step: leave it out, or let each rank have 2 or more "
+               "(train.grad_accum; with train.batch, a smaller train.micro_batch or fewer ranks)";
     if (train->cadence == WEFT_CADENCE_MICRO_STEP || (train->group > 0 && train->group != n_micro))
         return "all micro-steps of a layer add up one gradient: leave it out, or set train.reduce "
                "to \"step\", without a smaller train.group";

@@ -90,6 +90,18 @@ def a_stop_of_any_rank_stops_all_after_the_step(weft):
 
 
 @case
+def a_replay_keeps_rounds_where_a_group_cannot_be_named(weft):
+    """Averages over nodes and delayed reductions exclude train.group."""
+    for changes in ({"train__across": OUTER}, {"train__delay": 1, "train__clip_norm": 0}):
+        for reduce in ("step", "micro_step"):
+            if "train__delay" in changes and reduce == "micro_step":
+                continue
+            train(weft, weft.fresh("run"), train__steps=6, train__grad_accum=2, train__reduce=reduce, **changes)
+            found = json.loads(weft.expect(0, "replay", "run", "-q", "--json"))
+            assert found["equal"] and found["compared"] == 6, (changes, reduce, found)
+
+
+@case
 def a_number_that_is_not_finite_has_its_step_and_rank(weft):
     """Without clipping the gradients are found when the next forward is done, and no node has updated with them."""
     for name in ("across", "hsdp"):

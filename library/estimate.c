@@ -72,18 +72,19 @@ static int64_t least_held(const struct weft_problem *problem, int32_t tier)
     return bytes;
 }
 
-static enum weft_status estimate_home(struct weft_session *session, enum weft_home home,
-                                      struct weft_estimate_home *out, struct weft_error *err)
+static enum weft_status estimate_location(struct weft_session *session, enum weft_location location,
+                                          struct weft_estimate_location *out,
+                                          struct weft_error *err)
 {
     struct weft_variant variants[WEFT_MOST_VARIANTS];
     const int32_t n = weft_variants_list(session->config, variants);
-    *out = (struct weft_estimate_home){.least_bytes = INT64_MAX};
+    *out = (struct weft_estimate_location){.least_bytes = INT64_MAX};
     for (int32_t v = 0; v < n; v++) {
         WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
         const struct weft_problem *problem = session->stages.problem;
         const int64_t least_bytes = weft_least_limit(problem, 0, NULL);
         int32_t tier = 0;
-        while (tier < problem->n_tiers && problem->tiers[tier].kind != home)
+        while (tier < problem->n_tiers && problem->tiers[tier].kind != location)
             tier++;
         if (least_bytes < 0) return weft_fail_memory(err, "the least limit");
         if (tier == problem->n_tiers) return WEFT_OK; /* its figures are not known */
@@ -98,18 +99,19 @@ static enum weft_status estimate_home(struct weft_session *session, enum weft_ho
 }
 
 /* Estimates each tier as if plan.offload allowed no other. */
-static enum weft_status estimate_homes(struct weft_session *session, struct weft_estimate *out,
-                                       struct weft_error *err)
+static enum weft_status estimate_locations(struct weft_session *session, struct weft_estimate *out,
+                                           struct weft_error *err)
 {
     struct weft_offload_spec *offload = &session->config->plan.offload;
     const struct weft_offload_spec before = *offload;
-    const int homes = weft_config_state_homes(session->config);
+    const int locations = weft_config_state_locations(session->config);
     enum weft_status status = WEFT_OK;
     if (!weft_config_moves_state(session->config)) return WEFT_OK;
-    for (int home = 0; home < WEFT_HOME_COUNT && status == WEFT_OK; home++) {
-        if ((homes >> home & 1) == 0) continue;
-        offload->state = 1 << home;
-        status = estimate_home(session, (enum weft_home)home, &out->homes[home], err);
+    for (int location = 0; location < WEFT_LOCATION_COUNT && status == WEFT_OK; location++) {
+        if ((locations >> location & 1) == 0) continue;
+        offload->state = 1 << location;
+        status = estimate_location(session, (enum weft_location)location, &out->locations[location],
+                                   err);
     }
     *offload = before;
     return status;
@@ -148,7 +150,7 @@ enum weft_status weft_estimate_create(struct weft_session *session, uint32_t ask
     }
     weft_text_finish(&missing);
     if (status == WEFT_OK) status = estimate_periods(session, asked, out, err);
-    return status == WEFT_OK ? estimate_homes(session, out, err) : status;
+    return status == WEFT_OK ? estimate_locations(session, out, err) : status;
 }
 
 /* Lets every layer recompute that can. */

@@ -10,14 +10,14 @@
 /* All state in one tier. least_bytes is the device memory then needed per rank, INT64_MAX if the
  * tier is too small. ring_bytes is the disk's ring within it. held_bytes is the need of the
  * tier. */
-struct weft_estimate_home {
+struct weft_estimate_location {
     bool given; /* state may be there or in another tier */
     int64_t least_bytes, ring_bytes, held_bytes, limit_bytes;
 };
 
 struct weft_estimate {
     struct weft_pool pool;
-    struct weft_estimate_home homes[WEFT_HOME_COUNT];
+    struct weft_estimate_location locations[WEFT_LOCATION_COUNT];
     struct weft_need rows[WEFT_ESTIMATE_ROWS]; /* names are in the pool */
     int64_t ranks, ranks_per_node;
     int64_t parameters;  /* of the model */

@@ -71,8 +71,9 @@ static enum weft_status apply_relief(const struct relief *relief, struct weft_co
         levels[l] &= (uint8_t)(relief->levels | 1 << WEFT_RECOMPUTE_NONE);
     if (relief->levels != 0) config->recomputes = levels;
     if (relief->fetches)
-        config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
-    if (relief->inputs) config->plan.offload.inputs = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+        config->plan.offload.parameters = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
+    if (relief->inputs)
+        config->plan.offload.inputs = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     for (int32_t k = 0; k < profile->n_layers; k++) {
         layers[k] = profile->layers[k];
         layers[k].recomputes = (1 << WEFT_RECOMPUTE_COUNT) - 1;

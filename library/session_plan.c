@@ -134,7 +134,7 @@ static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *t
         return plan->problem->micro_batch > to->problem->micro_batch;
     if (plan->prediction.step_ns != to->prediction.step_ns)
         return plan->prediction.step_ns < to->prediction.step_ns;
-    if (rule->away != other->away) return !rule->away;
+    if (rule->offloaded != other->offloaded) return !rule->offloaded;
     return rule->whole_copies && !other->whole_copies;
 }
 
@@ -283,7 +283,7 @@ static enum weft_status refuse_all(struct weft_session *session,
         if (refusals[v].status == WEFT_E_INFEASIBLE) told = v;
     if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
     /* If any period may offload state, the first one may. */
-    const bool more = variants[0].rule.away && !variants[told].rule.away;
+    const bool more = variants[0].rule.offloaded && !variants[told].rule.offloaded;
     char relief[512] = "";
     if (refusals[told].status == WEFT_E_INFEASIBLE)
         weft_session_tell_reliefs(session, &variants[leanest], relief, sizeof relief);

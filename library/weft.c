@@ -323,7 +323,7 @@ static void fill_result(const struct weft *weft, const struct weft_train_result 
                         struct weft_run_result *to)
 {
     _Static_assert(sizeof to->fingerprint == WEFT_HASH_TEXT_BYTES, "a hash as text");
-    const struct weft_tier_use *device = &from->tiers[WEFT_HOME_DEVICE];
+    const struct weft_tier_use *device = &from->tiers[WEFT_LOCATION_DEVICE];
     *to = (struct weft_run_result){
         .steps_done = from->steps_done,
         .saved_step = from->saved_step,

@@ -49,7 +49,7 @@ static inline bool weft_item_moves_state(const struct weft_item *item)
 }
 
 /* Part of a unit's update on the host. */
-static inline bool weft_item_updates_there(const struct weft_item *item)
+static inline bool weft_item_updates_on_host(const struct weft_item *item)
 {
     return weft_item_kind_of(item)->family == WEFT_ITEM_HOST_UPDATE;
 }

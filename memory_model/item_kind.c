@@ -2,9 +2,9 @@
 #include "memory_model/item_kind.h"
 
 /* name, op_name, family, role, count, there, acquires, of_update, needs_step */
-#define DEVICE WEFT_HOME_DEVICE
-#define HOST   WEFT_HOME_HOST
-#define DISK   WEFT_HOME_DISK
+#define DEVICE WEFT_LOCATION_DEVICE
+#define HOST   WEFT_LOCATION_HOST
+#define DISK   WEFT_LOCATION_DISK
 /* clang-format off */
 const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT] = {
     [WEFT_ALL_GATHER] = {"all_gather", "all_gather", WEFT_ITEM_COLLECTIVE, WEFT_ROLE_GATHERS,

@@ -73,10 +73,11 @@ struct weft_item_kind {
     enum weft_item_family family;
     enum weft_lane_role role;
     enum weft_item_count count;
-    enum weft_home there; /* the tier at its other end; a collective has none: the device */
-    bool acquires;        /* false: releases */
-    bool of_update;       /* it is issued again when a run settles its last step */
-    bool needs_step;      /* it is skipped while no step's update is pending */
+    enum weft_location
+        other_tier;  /* the tier at its other end; a collective has none: the device */
+    bool acquires;   /* false: releases */
+    bool of_update;  /* it is issued again when a run settles its last step */
+    bool needs_step; /* it is skipped while no step's update is pending */
 };
 extern const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT];
 

@@ -84,7 +84,7 @@ struct weft_moves weft_moves_of(struct weft_way way)
     struct weft_moves moves = policies[way.policy];
     moves.policy = way.policy;
     add_moves(&moves, keeps[way.keep]);
-    if (way.parameters == WEFT_HOME_HOST) add_moves(&moves, fetched);
+    if (way.parameters == WEFT_LOCATION_HOST) add_moves(&moves, fetched);
     return moves;
 }
 

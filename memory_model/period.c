@@ -274,17 +274,17 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
 {
     const bool rounds = rule->group >= 1 && rule->n_micro % rule->group == 0;
     const bool one = rule->group == rule->n_micro;
-    const bool ahead = rule->rotated
-                           ? rule->update_ahead >= 1
-                           : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->away);
+    const bool ahead =
+        rule->rotated ? rule->update_ahead >= 1
+                      : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->offloaded);
     const bool turns =
         rule->layers == 0 || (rule->layers > 0 && rule->n_micro > 1 && one && !rule->drains &&
                               !rule->late && rule->more_inputs == 0);
     return rule->n_micro >= 1 && rule->every >= 0 && rounds && ahead && turns && rule->idle >= 0 &&
            (rule->idle == 0 || !one) && rule->rotated + rule->agreed_updates <= 1 &&
-           !(rule->away && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
+           !(rule->offloaded && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
            rule->more_inputs >= 0 && (!rule->late || one) &&
-           (!rule->delayed || (rule->rotated && one && !rule->away && !rule->late));
+           (!rule->delayed || (rule->rotated && one && !rule->offloaded && !rule->late));
 }
 
 enum weft_status weft_period_create(const struct weft_model *model,
@@ -298,7 +298,7 @@ enum weft_status weft_period_create(const struct weft_model *model,
             "a period of %d micro-steps, %d a round, by %d layers, updated %d layers ahead%s%s%s",
             rule->n_micro, rule->group, rule->layers, rule->update_ahead,
             rule->agreed_updates ? ", updates agreed on" : "", rule->delayed ? ", delayed" : "",
-            rule->away ? ", with state that may be away" : "");
+            rule->offloaded ? ", with state that may be offloaded" : "");
     }
     if (rule->layers >= model->n_layers)
         return weft_fail(err, WEFT_E_INTERNAL, "a period by %d layers of a model of %d",

@@ -91,7 +91,7 @@ struct weft_period_rule {
     bool rotated;         /* without clipping */
     int32_t update_ahead; /* layers; rotated: at least 1; 0: every U before fill */
     bool agreed_updates;  /* each update ends in an agreement; excludes rotated */
-    bool away;            /* state may be offloaded; excludes agreed updates */
+    bool offloaded;       /* state may be offloaded; excludes agreed updates */
     bool whole_copies;    /* state and saved activations are copied in one block each */
     bool drains;          /* each micro-step ends in a drain; excludes rotated */
     bool delayed;         /* updates apply the gradient before the last; rotated, one round */
@@ -104,7 +104,7 @@ struct weft_period_rule {
 /* True if it begins with an open slot. */
 static inline bool weft_period_opens(const struct weft_period_rule *rule)
 {
-    return rule->away && !rule->rotated;
+    return rule->offloaded && !rule->rotated;
 }
 
 static inline bool weft_period_rule_same(const struct weft_period_rule *a,
@@ -112,7 +112,7 @@ static inline bool weft_period_rule_same(const struct weft_period_rule *a,
 {
     return a->n_micro == b->n_micro && a->group == b->group && a->layers == b->layers &&
            a->idle == b->idle && a->rotated == b->rotated && a->update_ahead == b->update_ahead &&
-           a->agreed_updates == b->agreed_updates && a->away == b->away &&
+           a->agreed_updates == b->agreed_updates && a->offloaded == b->offloaded &&
            a->whole_copies == b->whole_copies && a->drains == b->drains && a->late == b->late &&
            a->more_inputs == b->more_inputs && a->delayed == b->delayed && a->every == b->every;
 }

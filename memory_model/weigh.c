@@ -14,40 +14,41 @@ const struct weft_target *weft_weigh_target(const struct weft_weigher *w)
     return w->options->target != NULL ? w->options->target : &weft_targets[WEFT_FOR_WEFT];
 }
 
-int weft_weigh_state_homes(const struct weft_weigh_options *options)
+int weft_weigh_state_locations(const struct weft_weigh_options *options)
 {
-    int homes = 0;
+    int locations = 0;
     for (int keep = 0; keep < WEFT_KEEP_COUNT; keep++)
         if ((options->state_keeps >> keep & 1) != 0)
-            homes |= 1 << weft_keep_home((enum weft_keep)keep);
-    return homes;
+            locations |= 1 << weft_keep_location((enum weft_keep)keep);
+    return locations;
 }
 
-int weft_weigh_moved_homes(const struct weft_weigh_options *options)
+int weft_weigh_moved_locations(const struct weft_weigh_options *options)
 {
-    return weft_weigh_state_homes(options) | options->saved_homes | options->input_homes |
-           options->parameter_homes;
+    return weft_weigh_state_locations(options) | options->saved_locations |
+           options->input_locations | options->parameter_locations;
 }
 
-int weft_weigh_homes(const struct weft_weigh_options *options)
+int weft_weigh_locations(const struct weft_weigh_options *options)
 {
-    return weft_weigh_moved_homes(options) | (options->kept_bytes > 0 ? 1 << WEFT_HOME_HOST : 0);
+    return weft_weigh_moved_locations(options) |
+           (options->kept_bytes > 0 ? 1 << WEFT_LOCATION_HOST : 0);
 }
 
-int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home)
+int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_location location)
 {
-    const int homes = weft_weigh_homes(options);
+    const int locations = weft_weigh_locations(options);
     int32_t tier = 0;
-    for (int k = WEFT_HOME_DEVICE; k < (int)home; k++)
-        tier += k == WEFT_HOME_DEVICE || (homes >> k & 1) != 0;
+    for (int k = WEFT_LOCATION_DEVICE; k < (int)location; k++)
+        tier += k == WEFT_LOCATION_DEVICE || (locations >> k & 1) != 0;
     return tier;
 }
 
 int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
 {
-    const int homes = weft_weigh_moved_homes(options);
-    const bool host = (homes & 1 << WEFT_HOME_HOST) != 0;
-    return host ? weft_weigh_tier(options, WEFT_HOME_HOST) : 0;
+    const int locations = weft_weigh_moved_locations(options);
+    const bool host = (locations & 1 << WEFT_LOCATION_HOST) != 0;
+    return host ? weft_weigh_tier(options, WEFT_LOCATION_HOST) : 0;
 }
 
 /* Buffers of a unit's state: moments, and a master unless it computes in f32. */
@@ -214,7 +215,8 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     if (ring.lanes > 0) holds[n - 1].tier = weft_weigh_staging_tier(w->options);
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, w->options->staging_bytes);
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_CHECKPOINTS, 0, end, w->options->kept_bytes);
-    if (w->options->kept_bytes > 0) holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
+    if (w->options->kept_bytes > 0)
+        holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_LOCATION_HOST);
     /* One record to send, one to receive. */
     for (int i = 0; i < 2; i++)
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end,
@@ -345,12 +347,12 @@ static int32_t weigh_shard(struct weft_weigher *w, int32_t u,
     const int64_t bytes = weft_weigh_elements_bytes(w, slice, compute);
     const enum weft_category category = WEFT_CATEGORY_SHARDED_PARAMETERS;
     int32_t n = 0;
-    if (strategy->way.parameters == WEFT_HOME_DEVICE) {
+    if (strategy->way.parameters == WEFT_LOCATION_DEVICE) {
         weft_weigh_hold(w, holds, &n, category, 0, end, bytes);
         return n;
     }
     weft_weigh_hold(w, holds, &n, category, 0, end, host_bytes(w, slice, compute));
-    holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
+    holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_LOCATION_HOST);
     weft_weigh_hold(w, holds, &n, category, update, update, bytes);
     for (int32_t i = 0; i < w->period->n_uses[u];
          i = weft_weigh_policy_end(w, u, strategy->way.policy, i))
@@ -428,7 +430,7 @@ static int32_t weigh_host_update(struct weft_weigher *w, int32_t u, struct weft_
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
                         host_bytes(w, slice, compute));
     for (int32_t i = 0; i < n; i++)
-        holds[i].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
+        holds[i].tier = weft_weigh_tier(w->options, WEFT_LOCATION_HOST);
     return n;
 }
 
@@ -437,21 +439,21 @@ static int32_t weigh_state(struct weft_weigher *w, int32_t u,
                            const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
     int32_t n = 0, end = w->period->n_slots - 1, update = w->period->update[u];
-    const enum weft_home home = weft_keep_home(strategy->way.keep);
-    bool away = home != WEFT_HOME_DEVICE;
+    const enum weft_location location = weft_keep_location(strategy->way.keep);
+    bool offloaded = location != WEFT_LOCATION_DEVICE;
     if (strategy->way.keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
     int64_t bytes =
         weft_weigh_elements_bytes(w, trained_elements(w, u, strategy->way.policy), WEFT_F32);
     const int32_t outer = w->options->outer ? WEFT_OUTER_STATES : 0;
     for (int32_t i = 0; i < weft_weigh_count_states(w->options) + outer; i++)
-        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,
-                        away ? update : end, bytes);
-    if (!away) return n;
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, offloaded ? update : 0,
+                        offloaded ? update : end, bytes);
+    if (!offloaded) return n;
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
                     weft_weigh_state_bytes(w, u, strategy->way.policy,
-                                           home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES
-                                                                  : WEFT_HOST_PAGE_BYTES));
-    holds[n - 1].tier = weft_weigh_tier(w->options, home);
+                                           location == WEFT_LOCATION_DISK ? WEFT_DISK_ALIGN_BYTES
+                                                                          : WEFT_HOST_PAGE_BYTES));
+    holds[n - 1].tier = weft_weigh_tier(w->options, location);
     return n;
 }
 
@@ -478,12 +480,12 @@ static int32_t weigh_gradients(struct weft_weigher *w, int32_t u,
                         all || period->rule.delayed ? period->update[u] : last, gradient_bytes);
     }
     const int32_t first_reduced = weft_period_round_end(&period->rule, 0);
-    const bool there = strategy->way.keep == WEFT_KEEP_HOST_UPDATE;
+    const bool on_host = strategy->way.keep == WEFT_KEEP_HOST_UPDATE;
     /* The copy down holds it after the last reduction. */
     const int32_t end =
-        there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
+        on_host ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
     const bool delayed = period->rule.delayed; /* it lasts from step to step */
-    if (!all && !(there && reductions == 1))
+    if (!all && !(on_host && reductions == 1))
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
                         delayed ? 0
                                 : period->last_gradient[first_reduced * period->n_units + u] + 1,
@@ -529,7 +531,7 @@ static bool may_fetch(const struct weft_weigher *w, int32_t u)
 {
     enum { APART = 3 };
     const struct weft_period *period = w->period;
-    return (w->options->parameter_homes & 1 << WEFT_HOME_HOST) != 0 &&
+    return (w->options->parameter_locations & 1 << WEFT_LOCATION_HOST) != 0 &&
            w->shards->units[u].trainable && w->options->batch.compute != WEFT_F32 &&
            !period->rule.agreed_updates && !weft_weigh_target(w)->is_foreign &&
            period->uses[u][0] - period->update[u] >= APART;
@@ -548,7 +550,7 @@ static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct wef
     for (int i = 0; i < WEFT_WAYS; i++) {
         const struct weft_way way = weft_way_at(i);
         if (!(keeps >> way.keep & 1u) || !(policies >> way.policy & 1u) || !weft_way_allowed(way) ||
-            (way.parameters == WEFT_HOME_HOST && !may_fetch(w, u)))
+            (way.parameters == WEFT_LOCATION_HOST && !may_fetch(w, u)))
             continue;
         struct weft_weighed_strategy *to = &unit->strategies[unit->n_strategies++];
         to->way = way;

@@ -113,9 +113,11 @@ struct weft_weigh_options {
     int64_t kept_bytes;                 /* of checkpoints in host memory; the same; 0: none */
     const struct weft_profile *profile; /* has the layers' scratch; NULL: none */
     int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */
-    int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */
-    int input_homes; /* of layers' inputs: a bit for each enum weft_home; 0: only the device */
-    int parameter_homes;       /* of shards: a bit for each enum weft_home; 0: only the device */
+    int saved_locations; /* of saved activations: a bit for each enum weft_location; 0: only the
+                            device */
+    int input_locations; /* of layers' inputs: a bit for each enum weft_location; 0: only the device
+                          */
+    int parameter_locations; /* of shards: a bit for each enum weft_location; 0: only the device */
     const uint8_t *recomputes; /* [n_layers]: a bit for each enum weft_recompute; NULL: none */
     /* Least bytes of a block of state or saved activations on its way to the host or back; 0: such
      * copies go in one block. */
@@ -153,16 +155,16 @@ struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,
                                  const struct weft_shards *shards);
 int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options);
 
-/* Locations that state may have: a bit for each enum weft_home. */
-int weft_weigh_state_homes(const struct weft_weigh_options *options);
+/* Locations that state may have: a bit for each enum weft_location. */
+int weft_weigh_state_locations(const struct weft_weigh_options *options);
 
 /* Locations that a plan moves bytes to: state, saved activations, inputs or parameters. */
-int weft_weigh_moved_homes(const struct weft_weigh_options *options);
+int weft_weigh_moved_locations(const struct weft_weigh_options *options);
 /* Locations in use: the same, and the host's memory if checkpoints are kept there. */
-int weft_weigh_homes(const struct weft_weigh_options *options);
+int weft_weigh_locations(const struct weft_weigh_options *options);
 
 /* The tier of a location. Tier 0 is the device; the other locations in use follow. */
-int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home);
+int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_location location);
 
 WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *model,
                                                    const struct weft_shards *shards,

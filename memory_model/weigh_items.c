@@ -222,15 +222,15 @@ static void fill_state(struct mover *m, enum weft_policy policy, struct weft_ite
 {
     struct weft_weigher *w = m->w;
     const int32_t u = m->u, update = w->period->update[u];
-    const enum weft_home home = weft_item_kind_of(item)->there;
+    const enum weft_location location = weft_item_kind_of(item)->other_tier;
     item->n_blocks = 1;
     item->first = item->acquires ? 0 : update + 1;
     item->last = item->acquires ? update - 1 : w->period->n_slots - 2;
     item->stair_bytes = weft_weigh_state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES);
     item->stair_category = WEFT_CATEGORY_OPTIMIZER_STATE;
-    item->block_bytes =
-        weft_weigh_state_bytes(w, u, policy, home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
-    if (home == WEFT_HOME_HOST)
+    item->block_bytes = weft_weigh_state_bytes(
+        w, u, policy, location == WEFT_LOCATION_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
+    if (location == WEFT_LOCATION_HOST)
         cut_item(item,
                  weft_weigh_state_blocks(w->options, weft_weigh_owned_elements(w, u, policy)));
 }
@@ -365,9 +365,9 @@ static uint64_t sharing_copies(const struct weft_weighed_layer *layer, int32_t k
     uint64_t strategies = 0;
     for (int32_t i = 0; i < layer->n_strategies; i++) {
         const struct weft_layer_choice choice = layer->strategies[i].choice;
-        const bool shares =
-            of_input ? choice.input_home == of.input_home
-                     : choice.saved_home == of.saved_home && choice.recompute == of.recompute;
+        const bool shares = of_input ? choice.input_location == of.input_location
+                                     : choice.saved_location == of.saved_location &&
+                                           choice.recompute == of.recompute;
         strategies |= (uint64_t)shares << i;
     }
     return strategies;
@@ -427,9 +427,10 @@ static void item_layer(struct weft_weigher *w, int32_t at)
         for (int32_t gather = 0; gather < w->period->rule.n_micro; gather++)
             for (int32_t k = 0; k < layer->n_strategies; k++) {
                 const struct weft_layer_choice choice = layer->strategies[k].choice;
-                const enum weft_home home =
-                    weft_item_kind_is_of_input(kinds[i]) ? choice.input_home : choice.saved_home;
-                if (home == WEFT_HOME_HOST) item_saved(w, at, k, kinds[i], gather);
+                const enum weft_location location = weft_item_kind_is_of_input(kinds[i])
+                                                        ? choice.input_location
+                                                        : choice.saved_location;
+                if (location == WEFT_LOCATION_HOST) item_saved(w, at, k, kinds[i], gather);
             }
 }
 

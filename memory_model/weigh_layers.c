@@ -40,26 +40,27 @@ static int levels_of(const struct weft_weigher *w, int32_t layer,
 }
 
 /* Locations of a layer's saved activations, and of its input if that is a decision. */
-static int saved_homes_of(const struct weft_weigher *w)
+static int saved_locations_of(const struct weft_weigher *w)
 {
-    const int homes = w->options->saved_homes;
-    return homes != 0 ? homes : 1 << WEFT_HOME_DEVICE;
+    const int locations = w->options->saved_locations;
+    return locations != 0 ? locations : 1 << WEFT_LOCATION_DEVICE;
 }
 
-static int input_homes_of(const struct weft_weigher *w, int32_t layer)
+static int input_locations_of(const struct weft_weigher *w, int32_t layer)
 {
-    return weft_weigh_decides_input(w, layer) ? w->options->input_homes : 1 << WEFT_HOME_DEVICE;
+    return weft_weigh_decides_input(w, layer) ? w->options->input_locations
+                                              : 1 << WEFT_LOCATION_DEVICE;
 }
 
 /* Whether the input is worth a move next to the rest of a choice. A byte of the input frees as much
  * as a byte of saved activations and moves as fast. So a layer that keeps saved activations on the
  * device moves some of those first, if it may. */
-static bool is_input_last(const struct weft_layer_work *work, int saved_homes,
+static bool is_input_last(const struct weft_layer_work *work, int saved_locations,
                           struct weft_layer_choice choice)
 {
     const struct weft_layer_work at = weft_layer_work_at(work, choice.recompute);
-    return at.saved_bytes == 0 || choice.saved_home != WEFT_HOME_DEVICE ||
-           (saved_homes & ~(1 << WEFT_HOME_DEVICE)) == 0;
+    return at.saved_bytes == 0 || choice.saved_location != WEFT_LOCATION_DEVICE ||
+           (saved_locations & ~(1 << WEFT_LOCATION_DEVICE)) == 0;
 }
 
 /* Whether a layer may have an alternative: the config gives locations and levels. Whole
@@ -68,14 +69,15 @@ static bool allows_choice(const struct weft_weigher *w, int32_t layer, int level
                           struct weft_layer_choice choice)
 {
     const struct weft_layer_work *work = &w->works[layer];
-    const int homes = saved_homes_of(w), inputs = input_homes_of(w, layer);
+    const int locations = saved_locations_of(w), inputs = input_locations_of(w, layer);
     const bool whole = choice.recompute == WEFT_RECOMPUTE_WHOLE || work->saved_bytes == 0;
-    if ((levels & 1 << choice.recompute) == 0 || (inputs & 1 << choice.input_home) == 0)
+    if ((levels & 1 << choice.recompute) == 0 || (inputs & 1 << choice.input_location) == 0)
         return false;
-    if (choice.input_home != WEFT_HOME_DEVICE && (inputs & 1 << WEFT_HOME_DEVICE) != 0 &&
-        !is_input_last(work, homes, choice))
+    if (choice.input_location != WEFT_LOCATION_DEVICE &&
+        (inputs & 1 << WEFT_LOCATION_DEVICE) != 0 && !is_input_last(work, locations, choice))
         return false;
-    return whole ? choice.saved_home == WEFT_HOME_DEVICE : (homes & 1 << choice.saved_home) != 0;
+    return whole ? choice.saved_location == WEFT_LOCATION_DEVICE
+                 : (locations & 1 << choice.saved_location) != 0;
 }
 
 /* The last layer needs its saved activations and its input at once. */
@@ -86,14 +88,14 @@ static bool is_last(const struct weft_weigher *w, int32_t layer)
 
 bool weft_weigh_decides_input(const struct weft_weigher *w, int32_t layer)
 {
-    const bool host = (w->options->input_homes & 1 << WEFT_HOME_HOST) != 0;
+    const bool host = (w->options->input_locations & 1 << WEFT_LOCATION_HOST) != 0;
     return host && layer > 0 && !is_last(w, layer) && w->works[layer - 1].output_bytes > 0 &&
            (w->works[layer].backward_reads_input || w->works[layer - 1].backward_reads_output);
 }
 
 bool weft_weigh_decides_saved(const struct weft_weigher *w, int32_t layer)
 {
-    const bool host = (w->options->saved_homes & 1 << WEFT_HOME_HOST) != 0;
+    const bool host = (w->options->saved_locations & 1 << WEFT_LOCATION_HOST) != 0;
     const struct weft_layer_work *work = &w->works[layer];
     return work->saved_bytes > 0 && !is_last(w, layer) &&
            (host || levels_of(w, layer, work) != 1 << WEFT_RECOMPUTE_NONE ||
@@ -121,14 +123,14 @@ static void hold_dropped(struct weft_weigher *w, struct weft_hold *holds, int32_
 
 /* Adds the bytes of an offloaded buffer on the host, which are held all the time: of one micro-step
  * after the other, or of all of them. */
-static void hold_there(struct weft_weigher *w, struct weft_hold *holds, int32_t *n,
-                       enum weft_home home, int64_t bytes)
+static void hold_in_tier(struct weft_weigher *w, struct weft_hold *holds, int32_t *n,
+                         enum weft_location location, int64_t bytes)
 {
     if (bytes == 0) return;
     w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes) ||
                    !weft_checked_mul(bytes, weft_period_places(&w->period->rule), &bytes);
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
-    holds[*n - 1].tier = weft_weigh_tier(w->options, home);
+    holds[*n - 1].tier = weft_weigh_tier(w->options, location);
 }
 
 /* Holds of a layer's saved activations under a choice: kept between its forward and its backward on
@@ -138,43 +140,43 @@ static int32_t weigh_saved(struct weft_weigher *w, int32_t layer, struct weft_la
 {
     const struct weft_layer_work *work = &w->works[layer];
     const struct weft_layer_work at_level = weft_layer_work_at(work, choice.recompute);
-    const bool away = choice.saved_home != WEFT_HOME_DEVICE;
+    const bool offloaded = choice.saved_location != WEFT_LOCATION_DEVICE;
     const int64_t bytes = at_level.saved_bytes;
     int32_t n = 0;
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++) {
         const int32_t at = micro * w->model->n_layers + layer;
         const int32_t forward = w->period->forward[at], backward = w->period->backward[at];
-        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward,
-                        bytes);
-        if (away)
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward,
+                        offloaded ? forward : backward, bytes);
+        if (offloaded)
             weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
         hold_dropped(w, holds, &n, forward, work->forward_temporary_bytes,
                      at_level.forward_temporary_bytes);
         hold_dropped(w, holds, &n, backward, work->backward_temporary_bytes,
                      at_level.backward_temporary_bytes);
     }
-    if (away) hold_there(w, holds, &n, choice.saved_home, bytes);
+    if (offloaded) hold_in_tier(w, holds, &n, choice.saved_location, bytes);
     return n;
 }
 
 /* Holds of a layer's input from the forward before it to its last reader, without the slots in
  * which it is on the host. */
-static int32_t weigh_input(struct weft_weigher *w, int32_t layer, enum weft_home home,
+static int32_t weigh_input(struct weft_weigher *w, int32_t layer, enum weft_location location,
                            struct weft_hold *holds)
 {
     const int64_t bytes = w->works[layer - 1].output_bytes;
-    const bool away = home != WEFT_HOME_DEVICE;
+    const bool offloaded = location != WEFT_LOCATION_DEVICE;
     int32_t n = 0;
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++) {
         const int32_t *forward = w->period->forward + micro * w->model->n_layers;
         const struct weft_window reads = weft_weigh_input_reads(w, layer, micro);
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[layer - 1],
-                        away ? forward[layer] : reads.last, bytes);
-        if (away)
+                        offloaded ? forward[layer] : reads.last, bytes);
+        if (offloaded)
             weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, reads.first, reads.last,
                             bytes);
     }
-    if (away) hold_there(w, holds, &n, home, bytes);
+    if (offloaded) hold_in_tier(w, holds, &n, location, bytes);
     return n;
 }
 
@@ -199,7 +201,7 @@ static enum weft_status weigh_layer(struct weft_weigher *w, int32_t l, struct we
         if (to->holds == NULL) return weft_fail_memory(err, "weights");
         to->n_holds = weigh_saved(w, l, choice, to->holds);
         if (to->input_bytes > 0)
-            to->n_holds += weigh_input(w, l, choice.input_home, to->holds + to->n_holds);
+            to->n_holds += weigh_input(w, l, choice.input_location, to->holds + to->n_holds);
     }
     return WEFT_OK;
 }

@@ -43,7 +43,7 @@ int32_t weft_decision_of_level(const struct weft_problem_decision *decision,
     const struct weft_problem_strategy *of = decision->strategies;
     for (int32_t k = 0; k < decision->n_strategies && decision->is_of_layer; k++)
         if (of[k].recompute == level && of[k].input == of[0].input &&
-            (of[k].home == of[0].home || level == WEFT_RECOMPUTE_WHOLE))
+            (of[k].location == of[0].location || level == WEFT_RECOMPUTE_WHOLE))
             return k;
     return -1;
 }

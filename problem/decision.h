@@ -31,12 +31,12 @@ struct weft_problem_strategy {
     int32_t n_times, n_holds;
     struct weft_slot_time *times; /* slots increasing */
     struct weft_hold *holds;
-    enum weft_home home; /* location of its unit's state or its layer's saved activations; informs
-                            reports, rules and lowering */
-    bool updates_there;  /* true: its unit's state is updated on the host, not on the device */
+    enum weft_location location; /* location of its unit's state or its layer's saved activations;
+                            informs reports, rules and lowering */
+    bool updates_on_host; /* true: its unit's state is updated on the host, not on the device */
     enum weft_recompute recompute; /* of its layer's saved activations; NONE for a unit */
-    enum weft_home parameters;     /* location of its unit's shard: the device or the host */
-    enum weft_home input;          /* location of its layer's input; the device for a unit */
+    enum weft_location parameters; /* location of its unit's shard: the device or the host */
+    enum weft_location input;      /* location of its layer's input; the device for a unit */
     /* Time of its unit in an average over nodes, and bytes that a rank sends to other nodes for it.
      * They are part of no step; 0 without averages. */
     int64_t average_ns, average_bytes;
@@ -46,7 +46,7 @@ struct weft_problem_strategy {
 static inline struct weft_way weft_strategy_way(const struct weft_problem_strategy *strategy)
 {
     const enum weft_keep keep =
-        strategy->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->home;
+        strategy->updates_on_host ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->location;
     return (struct weft_way){strategy->policy, keep, strategy->parameters};
 }
 
@@ -55,8 +55,8 @@ static inline void weft_strategy_take_way(struct weft_problem_strategy *strategy
                                           struct weft_way way)
 {
     strategy->policy = way.policy;
-    strategy->home = weft_keep_home(way.keep);
-    strategy->updates_there = way.keep == WEFT_KEEP_HOST_UPDATE;
+    strategy->location = weft_keep_location(way.keep);
+    strategy->updates_on_host = way.keep == WEFT_KEEP_HOST_UPDATE;
     strategy->parameters = way.parameters;
 }
 

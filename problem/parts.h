@@ -45,7 +45,7 @@ enum { WEFT_MOST_TIERS = 8 };
  * every plan, is one of the common holds. */
 struct weft_problem_tier {
     const char *name;
-    enum weft_home kind;
+    enum weft_location kind;
     int64_t limit_bytes; /* INT64_MAX: no limit */
 };
 

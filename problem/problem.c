@@ -95,8 +95,8 @@ int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64
 void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes)
 {
     problem->n_tiers = 1;
-    problem->tiers[0] = (struct weft_problem_tier){weft_home_names[WEFT_HOME_DEVICE],
-                                                   WEFT_HOME_DEVICE, limit_bytes};
+    problem->tiers[0] = (struct weft_problem_tier){weft_location_names[WEFT_LOCATION_DEVICE],
+                                                   WEFT_LOCATION_DEVICE, limit_bytes};
 }
 
 enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
@@ -207,7 +207,7 @@ const struct weft_hold *weft_problem_ring(const struct weft_problem *problem)
 {
     bool has_disk = false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
-        has_disk |= problem->tiers[t].kind == WEFT_HOME_DISK;
+        has_disk |= problem->tiers[t].kind == WEFT_LOCATION_DISK;
     for (int32_t i = 0; has_disk && i < problem->n_common; i++)
         if (problem->common[i].category == WEFT_CATEGORY_STAGING) return &problem->common[i];
     return NULL;
@@ -325,7 +325,8 @@ static void compare_tiers(struct comparison *comparison, const struct weft_probl
     for (int32_t i = 0; i < a->n_tiers && i < b->n_tiers; i++) {
         const struct weft_problem_tier *x = &a->tiers[i], *y = &b->tiers[i];
         compare_string(comparison, "tier", x->name, y->name);
-        compare_string(comparison, x->name, weft_home_names[x->kind], weft_home_names[y->kind]);
+        compare_string(comparison, x->name, weft_location_names[x->kind],
+                       weft_location_names[y->kind]);
         compare_bytes(comparison, i == 0 ? "memory limit" : "memory limit of",
                       i == 0 ? "" : x->name, x->limit_bytes, y->limit_bytes);
     }
@@ -445,7 +446,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "delayed updates", "", a->period.delayed, b->period.delayed);
     compare_integer(&comparison, "steps between averages over nodes", "", a->period.every,
                     b->period.every);
-    compare_integer(&comparison, "state away", "", a->period.away, b->period.away);
+    compare_integer(&comparison, "offloaded state", "", a->period.offloaded, b->period.offloaded);
     compare_integer(&comparison, "whole copies", "", a->period.whole_copies,
                     b->period.whole_copies);
     compare_integer(&comparison, "late reductions", "", a->period.late, b->period.late);

@@ -64,8 +64,8 @@ static enum weft_status check_tiers(const struct checker *checker)
     for (int32_t i = 0; i < problem->n_tiers; i++) {
         const struct weft_problem_tier *at = &problem->tiers[i];
         const char *fault = NULL;
-        if ((unsigned)at->kind >= WEFT_HOME_COUNT) fault = "its kind is out of range";
-        if ((i == 0) != (at->kind == WEFT_HOME_DEVICE))
+        if ((unsigned)at->kind >= WEFT_LOCATION_COUNT) fault = "its kind is out of range";
+        if ((i == 0) != (at->kind == WEFT_LOCATION_DEVICE))
             fault = "the first tier is the device's memory, and no other";
         if (at->limit_bytes < (i == 0) ||
             (at->limit_bytes > WEFT_PROBLEM_MOST && at->limit_bytes != INT64_MAX))
@@ -119,7 +119,7 @@ static enum weft_status check_period(const struct checker *checker)
         period->layers != 0 ? ", with turns by layers" : "",
         period->idle != 0 ? ", with idle ranks" : "", period->rotated ? ", rotated" : "",
         period->delayed ? ", delayed" : "", period->agreed_updates ? ", updates agreed on" : "",
-        period->away ? ", with state that may be away" : "");
+        period->offloaded ? ", with state that may be offloaded" : "");
 }
 
 static enum weft_status slot_fault(const struct checker *checker, int32_t s,

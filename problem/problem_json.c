@@ -27,7 +27,7 @@ static const struct weft_key_table blocks_table = WEFT_KEY_TABLE(
 
 static const struct weft_key_table tier_table = WEFT_KEY_TABLE(
     "A memory.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem_tier, name, "name in holds and items"),
-    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "kind", weft_home_names, "location"),
+    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "kind", weft_location_names, "location"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OR_NULL, "limit_bytes", weft_problem_tier, limit_bytes,
                       "limit of every row; null: none"));
 
@@ -57,7 +57,7 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT(weft_period_rule, update_ahead, "layers from an update to its first use"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "agreed_updates", WEFT_KEY_BOOL, weft_period_rule,
                       agreed_updates, "ranks agree in every update"),
-    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "away", WEFT_KEY_BOOL, weft_period_rule, away,
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "away", WEFT_KEY_BOOL, weft_period_rule, offloaded,
                       "state may be offloaded"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "whole_copies", WEFT_KEY_BOOL, weft_period_rule,
                       whole_copies, "copies to the host and back go in one block each"),
@@ -396,9 +396,9 @@ static bool read_strategy_name(const char *name, bool of_layer, struct weft_prob
         struct weft_layer_choice choice;
         if (!weft_layer_choice_read(name, &choice)) return false;
         to->policy = WEFT_POLICY_COUNT;
-        to->home = choice.saved_home;
+        to->location = choice.saved_location;
         to->recompute = choice.recompute;
-        to->input = choice.input_home;
+        to->input = choice.input_location;
         return true;
     }
     struct weft_way way;
@@ -496,14 +496,14 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
-static enum weft_status read_home(struct reader *reader, const struct weft_json_value *object,
-                                  enum weft_home *out)
+static enum weft_status read_location(struct reader *reader, const struct weft_json_value *object,
+                                      enum weft_location *out)
 {
     const char *name;
     WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
-    for (int k = 0; k < WEFT_HOME_COUNT; k++) {
-        *out = (enum weft_home)k;
-        if (strcmp(name, weft_home_names[k]) == 0) return WEFT_OK;
+    for (int k = 0; k < WEFT_LOCATION_COUNT; k++) {
+        *out = (enum weft_location)k;
+        if (strcmp(name, weft_location_names[k]) == 0) return WEFT_OK;
     }
     return fail_unknown(reader, "kind of tier", name);
 }
@@ -524,7 +524,7 @@ static enum weft_status read_tiers(struct reader *reader, const struct weft_json
         snprintf(reader->place, sizeof reader->place, "%s.tiers[%d]", where, problem->n_tiers++);
         tier->limit_bytes = INT64_MAX;
         WEFT_TRY(read_keys(reader, &tier_table, it, tier));
-        WEFT_TRY(read_home(reader, it, &tier->kind));
+        WEFT_TRY(read_location(reader, it, &tier->kind));
     }
     snprintf(reader->place, sizeof reader->place, "%s", where);
     return WEFT_OK;

@@ -77,7 +77,7 @@ static void write_tiers(const struct weft_problem *problem, struct weft_json_wri
         weft_json_begin_object(writer);
         weft_json_flat(writer);
         weft_json_put_string(writer, "name", tier->name);
-        weft_json_put_string(writer, "kind", weft_home_names[tier->kind]);
+        weft_json_put_string(writer, "kind", weft_location_names[tier->kind]);
         weft_json_key(writer, "limit_bytes");
         if (tier->limit_bytes == INT64_MAX) {
             weft_json_add_null(writer);
@@ -103,7 +103,7 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     weft_json_put_bool(writer, "rotated", period->rotated);
     weft_json_put_integer(writer, "update_ahead", period->update_ahead);
     if (period->agreed_updates) weft_json_put_bool(writer, "agreed_updates", true);
-    if (period->away) weft_json_put_bool(writer, "away", true);
+    if (period->offloaded) weft_json_put_bool(writer, "away", true);
     if (period->whole_copies) weft_json_put_bool(writer, "whole_copies", true);
     if (period->drains) weft_json_put_bool(writer, "drains", true);
     if (period->delayed) weft_json_put_bool(writer, "delayed", true);

@@ -267,7 +267,7 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     to->name = b->problem->kinds[to->kind];
     weft_strategy_take_way(to, from->way);
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
-    if (!unit->trainable || to->updates_there) return WEFT_OK;
+    if (!unit->trainable || to->updates_on_host) return WEFT_OK;
     if (b->config->train.every > 0) fill_average(b, unit, to);
     const int64_t owned = unit->trained_elements / weft_shards_sharers(shards, to->policy);
     int64_t ns = weft_curve_at(&b->profile->update, owned);
@@ -321,9 +321,9 @@ static enum weft_status fill_layer(struct builder *b, const struct weft_weighed_
         strategy->kind = b->saved_kinds[weft_layer_choice_number(saved->choice)];
         strategy->name = problem->kinds[strategy->kind];
         strategy->policy = WEFT_POLICY_COUNT;
-        strategy->home = saved->choice.saved_home;
+        strategy->location = saved->choice.saved_location;
         strategy->recompute = saved->choice.recompute;
-        strategy->input = saved->choice.input_home;
+        strategy->input = saved->choice.input_location;
         WEFT_TRY(fill_times(b, from->layer, strategy));
         WEFT_TRY(copy_holds(b, saved->holds, saved->n_holds, &strategy->holds, &strategy->n_holds));
     }
@@ -486,12 +486,13 @@ static enum weft_status check_kept(const struct builder *b)
 static enum weft_status fill_host(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
-    const int homes = weft_weigh_homes(&b->weigh), moved = weft_weigh_moved_homes(&b->weigh);
-    if ((homes & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
+    const int locations = weft_weigh_locations(&b->weigh),
+              moved = weft_weigh_moved_locations(&b->weigh);
+    if ((locations & 1 << WEFT_LOCATION_HOST) == 0) return WEFT_OK;
     WEFT_TRY(check_kept(b));
     problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){
-        "host", WEFT_HOME_HOST, b->config->cluster.host.memory_limit_bytes};
-    if ((moved & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
+        "host", WEFT_LOCATION_HOST, b->config->cluster.host.memory_limit_bytes};
+    if ((moved & 1 << WEFT_LOCATION_HOST) == 0) return WEFT_OK;
     WEFT_TRY(weft_problem_add_lane(problem, "down", WEFT_LANE_KIND_DOWN, b->err));
     WEFT_TRY(weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, b->err));
     if ((b->weigh.state_keeps & 1 << WEFT_KEEP_HOST_UPDATE) == 0) return WEFT_OK;
@@ -505,7 +506,7 @@ static enum weft_status fill_disk(struct builder *b)
     const bool half = b->profile->tiers.disk.duplex == WEFT_DUPLEX_HALF;
     if ((b->weigh.state_keeps & 1 << WEFT_KEEP_DISK) == 0) return WEFT_OK;
     problem->tiers[problem->n_tiers++] =
-        (struct weft_problem_tier){"disk", WEFT_HOME_DISK, b->config->cluster.disk.limit_bytes};
+        (struct weft_problem_tier){"disk", WEFT_LOCATION_DISK, b->config->cluster.disk.limit_bytes};
     WEFT_TRY(weft_problem_add_lane(problem, half ? "disk" : "read", WEFT_LANE_KIND_READ, b->err));
     return half ? WEFT_OK : weft_problem_add_lane(problem, "write", WEFT_LANE_KIND_WRITE, b->err);
 }

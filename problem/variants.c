@@ -125,7 +125,7 @@ enum weft_status weft_variants_policies(const struct weft_config *config, uint32
 /* Lists distances: the number of layers between a unit's update and its first use. Small ones leave
  * gathers little time. With clipping all updates come before fill; with offloading a second variant
  * lets state arrive during compute. Returns the number of distances. */
-static int32_t list_distances(const struct weft_config *config, bool rotated, bool away,
+static int32_t list_distances(const struct weft_config *config, bool rotated, bool offloaded,
                               int32_t out[WEFT_MOST_DISTANCES])
 {
     static const int32_t ahead_rotated[WEFT_MOST_DISTANCES] = {2, 1, 4, INT32_MAX},
@@ -133,7 +133,7 @@ static int32_t list_distances(const struct weft_config *config, bool rotated, bo
     /* A delayed update has its place in backward. */
     const int32_t most = config->train.delay > 0 ? 1
                          : rotated               ? WEFT_MOST_DISTANCES
-                         : away                  ? 2
+                         : offloaded             ? 2
                                                  : 1,
                   n_layers = config->model->n_layers;
     int32_t n = 0;
@@ -211,8 +211,8 @@ static enum weft_block_scale first_scale(const struct weft_config *config)
 }
 
 /* Lists the variants of one split with or without offloading, of at most `most` distances. */
-static int32_t list_periods(const struct weft_config *config, const struct split *split, bool away,
-                            int32_t most, struct weft_variant *out)
+static int32_t list_periods(const struct weft_config *config, const struct split *split,
+                            bool offloaded, int32_t most, struct weft_variant *out)
 {
     const bool agreed = weft_optimizer_row(config->train.optimizer.type)->agrees;
     const bool delayed = config->train.delay > 0;
@@ -222,7 +222,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
     int32_t orders[2];
     const int32_t n_orders = list_orders(config, split->n_micro, orders);
     int32_t distances[WEFT_MOST_DISTANCES], n = 0;
-    const int32_t n_distances = list_distances(config, rotated, away, distances);
+    const int32_t n_distances = list_distances(config, rotated, offloaded, distances);
     int32_t groups[2];
     const int32_t n_groups = list_groups(config, split->n_micro, groups);
     for (int32_t i = 0; i < n_groups * n_orders; i++) {
@@ -236,7 +236,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                                                       .rotated = rotated,
                                                       .update_ahead = distances[d],
                                                       .agreed_updates = agreed,
-                                                      .away = away,
+                                                      .offloaded = offloaded,
                                                       .delayed = delayed,
                                                       .every = config->train.every,
                                                       .drains = drains},
@@ -256,9 +256,10 @@ static bool may_offload(const struct weft_config *config)
 static int32_t list_split(const struct weft_config *config, const struct split *split,
                           struct weft_variant *out)
 {
-    const bool away = may_offload(config);
-    const int32_t n = list_periods(config, split, away, WEFT_MOST_DISTANCES, out);
-    if (!away || (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) == 0) return n;
+    const bool offloaded = may_offload(config);
+    const int32_t n = list_periods(config, split, offloaded, WEFT_MOST_DISTANCES, out);
+    if (!offloaded || (weft_config_state_locations(config) & 1 << WEFT_LOCATION_DEVICE) == 0)
+        return n;
     return n + list_periods(config, split, false, WEFT_MOST_DISTANCES, out + n);
 }
 
@@ -333,7 +334,7 @@ int32_t weft_variants_count(const struct weft_config *config)
     for (int32_t i = 0; i < n_splits; i++) {
         const int32_t n_split = list_split(config, &splits[i], all);
         for (int32_t v = 0; v < n_split && whole; v++)
-            n += all[v].rule.away || weft_config_moves_layers(config);
+            n += all[v].rule.offloaded || weft_config_moves_layers(config);
         for (int32_t v = 0; v < n_split && weft_config_target(config)->finalizes; v++)
             n += list_ends(&all[v], ends);
         n += n_split;

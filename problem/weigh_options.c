@@ -6,10 +6,10 @@
 #include "spec/target.h"
 
 /* A bit for the device, and for each tier that the profile has times of. */
-static int known_homes(const struct weft_profile *profile)
+static int known_locations(const struct weft_profile *profile)
 {
-    return 1 << WEFT_HOME_DEVICE | (profile->tiers.host.given ? 1 << WEFT_HOME_HOST : 0) |
-           (profile->tiers.disk.given ? 1 << WEFT_HOME_DISK : 0);
+    return 1 << WEFT_LOCATION_DEVICE | (profile->tiers.host.given ? 1 << WEFT_LOCATION_HOST : 0) |
+           (profile->tiers.disk.given ? 1 << WEFT_LOCATION_DISK : 0);
 }
 
 /* Ways to keep state in tiers with known times. Updates on the host need a known speed. */
@@ -17,7 +17,7 @@ static int known_keeps(const struct weft_config *config, const struct weft_profi
 {
     const bool updates = profile->tiers.host.given && profile->tiers.host.update_bytes_per_s > 0;
     return weft_config_state_keeps(config) &
-           (known_homes(profile) | (updates ? 1 << WEFT_KEEP_HOST_UPDATE : 0));
+           (known_locations(profile) | (updates ? 1 << WEFT_KEEP_HOST_UPDATE : 0));
 }
 
 /* The ring of the disk's profile, or one that saturates most disks. */
@@ -83,7 +83,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
                                                     const struct weft_variant *variant)
 {
     const struct weft_profile_disk *disk = &profile->tiers.disk;
-    const int keeps = variant->rule.away ? known_keeps(config, profile) : 0;
+    const int keeps = variant->rule.offloaded ? known_keeps(config, profile) : 0;
     return (struct weft_weigh_options){
         .batch = variant->batch,
         .reduce = (enum weft_dtype)config->train.precision.reduce,
@@ -98,15 +98,15 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .state_keeps = keeps,
         .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
         .copy_block_bytes = copy_block_bytes(config, profile, variant->rule.whole_copies),
-        .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
-                           ? weft_config_activation_homes(config)
-                           : 0,
-        .input_homes = profile->tiers.host.given && weft_config_moves_inputs(config)
-                           ? weft_config_input_homes(config)
-                           : 0,
-        .parameter_homes = profile->tiers.host.given && weft_config_moves_parameters(config)
-                               ? weft_config_parameter_homes(config)
+        .saved_locations = profile->tiers.host.given && weft_config_moves_activations(config)
+                               ? weft_config_activation_locations(config)
                                : 0,
+        .input_locations = profile->tiers.host.given && weft_config_moves_inputs(config)
+                               ? weft_config_input_locations(config)
+                               : 0,
+        .parameter_locations = profile->tiers.host.given && weft_config_moves_parameters(config)
+                                   ? weft_config_parameter_locations(config)
+                                   : 0,
         .recomputes = config->recomputes,
         .target = weft_config_target(config),
         .hybrid = allows_hybrid(config),

@@ -16,7 +16,7 @@ bool weft_buffer_persists(const struct weft_program *program, const struct weft_
     case WEFT_BUFFER_MASTER:
     case WEFT_BUFFER_MOMENT1:
     case WEFT_BUFFER_MOMENT2:
-        return !weft_program_is_away(program, buffer->index);
+        return !weft_program_is_offloaded(program, buffer->index);
     case WEFT_BUFFER_FULL:
         return !weft_policy_gathers(program->ways[buffer->index].policy);
     case WEFT_BUFFER_REDUCED:

@@ -132,9 +132,9 @@ static void add_to_record(struct emitter *e)
     e->recorded = true;
 }
 
-static bool updates_there(const struct emitter *e, int32_t unit)
+static bool updates_on_host(const struct emitter *e, int32_t unit)
 {
-    return weft_program_updates_there(e->lowering->program, unit);
+    return weft_program_updates_on_host(e->lowering->program, unit);
 }
 
 static bool shards_parameters(const struct emitter *e, int32_t unit)
@@ -273,7 +273,7 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     bool agreed = e->lowering->plan->problem->period.agreed_updates;
     int64_t ns = weft_plan_slot_ns(e->lowering->plan, slot);
     int64_t update_ns = agreed ? ns / PASSES : ns;
-    if (updates_there(e, unit)) return;
+    if (updates_on_host(e, unit)) return;
     int32_t agree = agreed ? emit_moments(e, slot, unit, ns - update_ns) : -1;
     begin_instruction(e, WEFT_OP_UPDATE, slot, -1, unit, update_ns);
     wait_for_blocked(e);
@@ -366,8 +366,8 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
     if (lowering->program->reads[layer].output) read_output(e, layer, micro, true);
     if (layer + 1 == lowering->inputs->model->n_layers)
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
-    const bool away = weft_program_saves_away(lowering->program, layer);
-    touch_of(e, away ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, micro, READ);
+    const bool offloaded = weft_program_saves_offloaded(lowering->program, layer);
+    touch_of(e, offloaded ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, micro, READ);
     touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer, micro, READ);
     if (layer > 0) touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer - 1, micro, WRITE);
     add_gradients(e, slot, layer, micro);
@@ -380,7 +380,7 @@ static void emit_norm(struct emitter *e, int32_t slot)
     int32_t norm = begin_instruction(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
     const bool norms = weft_period_norms(&plan->problem->period);
     for (int32_t u = 0; norms && u < e->lowering->program->n_units; u++)
-        if (!updates_there(e, u)) read_gradient(e, u);
+        if (!updates_on_host(e, u)) read_gradient(e, u);
     add_to_record(e);
     int32_t agree = begin_agree(e, slot, -1);
     wait_for(e, norm);
@@ -422,7 +422,7 @@ static void touch_end(struct emitter *e, const struct weft_item *item, enum weft
     const bool updated = item->kind == WEFT_PARAMETERS_DOWN || item->kind == WEFT_ACROSS_GATHER;
     if (kind == WEFT_BUFFER_SHARD && fetches) instance = updated ? 0 : 1 + item->gather;
     const bool in_blocks =
-        updates_there(e, unit) || (kind == WEFT_BUFFER_SHARD && crosses_nodes(e, unit));
+        updates_on_host(e, unit) || (kind == WEFT_BUFFER_SHARD && crosses_nodes(e, unit));
     touch_piece(e, kind, unit, instance, persists && !in_blocks ? -1 : block, access);
 }
 

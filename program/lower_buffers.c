@@ -71,8 +71,8 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     const struct weft_unit *unit = &inputs->shards->units[u];
     enum weft_policy policy = weft_plan_chosen(plan, u)->policy;
     const bool gathered = weft_policy_gathers(policy);
-    const bool there = weft_program_updates_there(maker->lowering->program, u);
-    const int32_t pieces = there ? unit->n_blocks : 1; /* the host updates block by block */
+    const bool on_host = weft_program_updates_on_host(maker->lowering->program, u);
+    const int32_t pieces = on_host ? unit->n_blocks : 1; /* the host updates block by block */
     int64_t full = unit->padded_elements;
     const int64_t owned = full / weft_shards_sharers(inputs->shards, policy);
     const int64_t held = full / weft_shards_holders(inputs->shards, policy);
@@ -98,9 +98,9 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         (kind == WEFT_BUFFER_MOMENT2 && n_moments >= 2) ||
         (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
         const bool copied =
-            weft_program_home(maker->lowering->program, u) == WEFT_HOME_HOST && !there;
+            weft_program_location(maker->lowering->program, u) == WEFT_LOCATION_HOST && !on_host;
         const int32_t blocks = copied ? weft_weigh_state_blocks(&inputs->weigh, owned) : 1;
-        if (!there)
+        if (!on_host)
             make_buffer(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, blocks);
     } else if (kind == WEFT_BUFFER_ANCHOR || kind == WEFT_BUFFER_OUTER) {
         if (inputs->weigh.outer)
@@ -129,7 +129,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
 static void make_of_layer(struct maker *maker, enum weft_buffer_kind kind, int32_t l)
 {
     const struct weft_layer_work *work = &maker->lowering->works[l];
-    const bool away = weft_program_saves_away(maker->lowering->program, l);
+    const bool offloaded = weft_program_saves_offloaded(maker->lowering->program, l);
     const bool moves = weft_program_moves_output(maker->lowering->program, l);
     bool last = l + 1 == maker->lowering->inputs->model->n_layers;
     if (kind == WEFT_BUFFER_OUTPUT) {
@@ -137,9 +137,9 @@ static void make_of_layer(struct maker *maker, enum weft_buffer_kind kind, int32
     } else if (kind == WEFT_BUFFER_OUTPUT_GRADIENT && !last) {
         make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
     } else if (kind == WEFT_BUFFER_SAVED) {
-        make_movable(maker, kind, l, work->saved_bytes, away);
+        make_movable(maker, kind, l, work->saved_bytes, offloaded);
     } else if (kind == WEFT_BUFFER_RESTORED) {
-        if (away) make_movable(maker, kind, l, work->saved_bytes, true);
+        if (offloaded) make_movable(maker, kind, l, work->saved_bytes, true);
     } else if (kind == WEFT_BUFFER_RESTORED_OUTPUT) {
         if (moves) make_movable(maker, kind, l, work->output_bytes, true);
     } else if (kind == WEFT_BUFFER_FORWARD_TEMPORARY) {

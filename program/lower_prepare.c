@@ -68,7 +68,7 @@ static int32_t blocks_of(const struct weft_lowering *lowering, const struct weft
     if (kind->family == WEFT_ITEM_SAVED) return saved_blocks_of(lowering, item);
     const struct weft_unit *unit = &inputs->shards->units[item->decision];
     if (weft_item_kind_is_in_blocks(kind)) return unit->n_blocks;
-    if (kind->there != WEFT_HOME_HOST) return 1;
+    if (kind->other_tier != WEFT_LOCATION_HOST) return 1;
     const struct weft_problem_decision *decision = &problem->decisions[item->decision];
     const enum weft_policy policy = decision->strategies[first_strategy(item)].policy;
     return weft_weigh_state_blocks(&inputs->weigh, unit->padded_elements /
@@ -146,8 +146,8 @@ static enum weft_status list_reads(struct weft_lowering *lowering, struct weft_e
 
 /* Places bytes of a layer in the host's memory, of one or all micro-steps, after those of earlier
  * calls. */
-static enum weft_status place_there(struct weft_program *program, int32_t layer, int64_t bytes,
-                                    int64_t **at, struct weft_error *err)
+static enum weft_status place_on_host(struct weft_program *program, int32_t layer, int64_t bytes,
+                                      int64_t **at, struct weft_error *err)
 {
     if (*at == NULL) {
         *at = weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof **at);
@@ -173,14 +173,14 @@ static enum weft_status list_saved(struct weft_lowering *lowering, struct weft_e
     for (int32_t d = program->n_units; d < problem->n_decisions; d++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, d);
         const int32_t l = problem->decisions[d].layer;
-        if (chosen->home == WEFT_HOME_HOST)
-            WEFT_TRY(place_there(program, l, works[l].saved_bytes, &program->saved_at, err));
-        if (chosen->input != WEFT_HOME_HOST) continue;
+        if (chosen->location == WEFT_LOCATION_HOST)
+            WEFT_TRY(place_on_host(program, l, works[l].saved_bytes, &program->saved_at, err));
+        if (chosen->input != WEFT_LOCATION_HOST) continue;
         if (l == 0)
             return weft_fail(err, WEFT_E_DATA,
                              "the plan offloads the first layer's input, which is a batch; plan "
                              "again");
-        WEFT_TRY(place_there(program, l, works[l - 1].output_bytes, &program->inputs_at, err));
+        WEFT_TRY(place_on_host(program, l, works[l - 1].output_bytes, &program->inputs_at, err));
     }
     return WEFT_OK;
 }
@@ -206,7 +206,7 @@ static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_e
     const struct weft_problem *problem = plan->problem;
     for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, d);
-        if (chosen->home == WEFT_HOME_DISK)
+        if (chosen->location == WEFT_LOCATION_DISK)
             return weft_fail(err, WEFT_E_DATA,
                              "the plan gives %s the strategy %s: programs keep saved activations "
                              "on the device or in the host's memory; plan again",

@@ -10,7 +10,7 @@ static bool lives_alike(const struct weft_program *program, const struct weft_bu
 {
     switch (buffer->kind) {
     case WEFT_BUFFER_SAVED:
-        return !weft_program_saves_away(program, buffer->index);
+        return !weft_program_saves_offloaded(program, buffer->index);
     case WEFT_BUFFER_OUTPUT:
         return !weft_program_moves_output(program, buffer->index);
     case WEFT_BUFFER_INPUT:

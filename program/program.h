@@ -139,18 +139,19 @@ static inline int64_t weft_program_outside_bytes(const struct weft_program *prog
 }
 
 /* Location of a unit's master and moments, and whether that is not the device. */
-static inline enum weft_home weft_program_home(const struct weft_program *program, int32_t unit)
+static inline enum weft_location weft_program_location(const struct weft_program *program,
+                                                       int32_t unit)
 {
-    return weft_keep_home(program->ways[unit].keep);
+    return weft_keep_location(program->ways[unit].keep);
 }
 
-static inline bool weft_program_is_away(const struct weft_program *program, int32_t unit)
+static inline bool weft_program_is_offloaded(const struct weft_program *program, int32_t unit)
 {
-    return weft_program_home(program, unit) != WEFT_HOME_DEVICE;
+    return weft_program_location(program, unit) != WEFT_LOCATION_DEVICE;
 }
 
 /* Whether a unit is updated on the host. */
-static inline bool weft_program_updates_there(const struct weft_program *program, int32_t unit)
+static inline bool weft_program_updates_on_host(const struct weft_program *program, int32_t unit)
 {
     return program->ways[unit].keep == WEFT_KEEP_HOST_UPDATE;
 }
@@ -158,11 +159,11 @@ static inline bool weft_program_updates_there(const struct weft_program *program
 /* Whether a unit's shard is on the host, and copied up before each gather. */
 static inline bool weft_program_fetches(const struct weft_program *program, int32_t unit)
 {
-    return program->ways[unit].parameters == WEFT_HOME_HOST;
+    return program->ways[unit].parameters == WEFT_LOCATION_HOST;
 }
 
 /* Whether a layer's saved activations are on the host between its forward and its backward. */
-static inline bool weft_program_saves_away(const struct weft_program *program, int32_t layer)
+static inline bool weft_program_saves_offloaded(const struct weft_program *program, int32_t layer)
 {
     return program->saved_at != NULL && program->saved_at[layer] >= 0;
 }

@@ -53,10 +53,10 @@ static bool comes_after(const struct weft_program *program, const struct weft_in
 static bool has_come(const struct step *step, int32_t index, enum weft_op op)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
-    const struct there *there = &step->there[at->unit];
-    if (comes_after(step->program, at, op)) return there->ups > at->block;
-    return there->ups == weft_step_blocks(step->program, at->unit) &&
-           weft_step_is_before(step, there->up, index);
+    const struct hosted *hosted = &step->hosted[at->unit];
+    if (comes_after(step->program, at, op)) return hosted->ups > at->block;
+    return hosted->ups == weft_step_blocks(step->program, at->unit) &&
+           weft_step_is_before(step, hosted->up, index);
 }
 
 /* Whether a gather takes its block from the copy up before it, for the same residency. */
@@ -83,9 +83,9 @@ static enum weft_status check_gather(struct step *step, int32_t index)
         return weft_step_fault(step, index, "it does not gather its unit's parameters");
     int32_t update = step->updates[at->unit];
     bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
-    const bool there = weft_program_updates_there(program, at->unit);
-    if (trains && (there ? !has_come(step, index, WEFT_OP_PARAMETERS_UP)
-                         : update < 0 || !weft_step_is_before(step, update, index)))
+    const bool hosted = weft_program_updates_on_host(program, at->unit);
+    if (trains && (hosted ? !has_come(step, index, WEFT_OP_PARAMETERS_UP)
+                          : update < 0 || !weft_step_is_before(step, update, index)))
         return weft_step_fault(step, index, "it may start before the unit's update is over");
     if (weft_program_fetches(program, at->unit) && !is_fetched(program, at, from, to))
         return weft_step_fault(step, index, "it does not gather the slice that came up for it");
@@ -102,7 +102,7 @@ static enum weft_status check_crossing(struct step *step, int32_t index)
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     const int32_t update = step->updates[at->unit];
-    struct there *there = &step->there[at->unit];
+    struct hosted *hosted = &step->hosted[at->unit];
     const struct weft_operand *from =
         weft_step_operand(program, at, WEFT_BUFFER_SHARD, at->unit, false);
     const struct weft_operand *to =
@@ -114,9 +114,9 @@ static enum weft_status check_crossing(struct step *step, int32_t index)
         return weft_step_fault(step, index, "it does not gather its block of its node's slice");
     if (update < 0 || !weft_step_is_before(step, update, index))
         return weft_step_fault(step, index, "it may start before the unit's update is over");
-    if (at->block != there->ups++)
+    if (at->block != hosted->ups++)
         return weft_step_fault(step, index, "blocks do not cross nodes in order, each once");
-    there->up = index;
+    hosted->up = index;
     return WEFT_OK;
 }
 
@@ -129,7 +129,7 @@ static enum weft_status check_shard(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     const bool down = at->op == WEFT_OP_PARAMETERS_DOWN;
     const int32_t update = step->updates[at->unit];
-    struct there *there = &step->there[at->unit];
+    struct hosted *hosted = &step->hosted[at->unit];
     const struct weft_operand *operand =
         weft_step_operand(program, at, WEFT_BUFFER_SHARD, at->unit, !down);
     if (!weft_program_fetches(program, at->unit))
@@ -141,11 +141,11 @@ static enum weft_status check_shard(struct step *step, int32_t index)
     if (down && crosses_nodes(program, at->unit) && !has_come(step, index, WEFT_OP_ACROSS_GATHER))
         return weft_step_fault(step, index, "its block may not have come from the other nodes");
     if (down) {
-        there->downs++;
-        there->down = index;
+        hosted->downs++;
+        hosted->down = index;
     } else if (!comes_after(program, at, WEFT_OP_PARAMETERS_DOWN) &&
-               (there->downs != weft_step_blocks(program, at->unit) ||
-                !weft_step_is_before(step, there->down, index))) {
+               (hosted->downs != weft_step_blocks(program, at->unit) ||
+                !weft_step_is_before(step, hosted->down, index))) {
         return weft_step_fault(step, index, "it may start before the updated shard is on the host");
     }
     return move_block(step, index, operand);
@@ -250,10 +250,11 @@ static enum weft_status check_moved(struct step *step, int32_t index)
     const bool reads = weft_op_brings_state(at->op);
     const bool of_disk = at->op == WEFT_OP_READ || at->op == WEFT_OP_WRITE;
     const int32_t update = step->updates[at->unit];
-    if (!weft_program_is_away(program, at->unit))
-        return weft_step_fault(step, index, "its unit's state is not away");
-    if (weft_program_home(program, at->unit) != (of_disk ? WEFT_HOME_DISK : WEFT_HOME_HOST))
-        return weft_step_fault(step, index, "its unit's state has another home");
+    if (!weft_program_is_offloaded(program, at->unit))
+        return weft_step_fault(step, index, "its unit's state is not offloaded");
+    if (weft_program_location(program, at->unit) !=
+        (of_disk ? WEFT_LOCATION_DISK : WEFT_LOCATION_HOST))
+        return weft_step_fault(step, index, "its unit's state has another location");
     if (!moves_state(program, at))
         return weft_step_fault(step, index, "it does not move its unit's state");
     int32_t *seen = reads ? step->reads : step->writes;
@@ -274,7 +275,7 @@ static enum weft_status check_gradient_down(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    struct there *there = &step->there[at->unit];
+    struct hosted *hosted = &step->hosted[at->unit];
     const struct weft_operand *from =
         weft_step_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false);
     const bool records = weft_step_operand(program, at, WEFT_BUFFER_RECORD, -1, true) != NULL;
@@ -285,25 +286,25 @@ static enum weft_status check_gradient_down(struct step *step, int32_t index)
     if (!comes_after(program, at, WEFT_OP_REDUCE_SCATTER) ||
         program->instructions[at->after].micro != program->period.n_micro - 1)
         return weft_step_fault(step, index, "it does not come after its block's last reduction");
-    if (there->updates != weft_step_blocks(program, at->unit) ||
-        !weft_step_is_before(step, there->update, index))
+    if (hosted->updates != weft_step_blocks(program, at->unit) ||
+        !weft_step_is_before(step, hosted->update, index))
         return weft_step_fault(step, index, "the gradient before it may still be in use");
-    if (program->period.rotated && !weft_order_before(step->order, index, there->first_update))
+    if (program->period.rotated && !weft_order_before(step->order, index, hosted->first_update))
         return weft_step_fault(step, index, "its unit's update does not wait for it");
-    if (at->block != there->downs++)
+    if (at->block != hosted->downs++)
         return weft_step_fault(step, index, "blocks do not go down in order");
-    there->down = index;
+    hosted->down = index;
     return WEFT_OK;
 }
 
 static enum weft_status check_host_update(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
-    struct there *there = &step->there[at->unit];
-    if (at->block != there->updates++)
+    struct hosted *hosted = &step->hosted[at->unit];
+    if (at->block != hosted->updates++)
         return weft_step_fault(step, index, "blocks are not updated in order");
-    if (at->block == 0) there->first_update = index;
-    there->update = index;
+    if (at->block == 0) hosted->first_update = index;
+    hosted->update = index;
     return WEFT_OK;
 }
 
@@ -312,25 +313,25 @@ static enum weft_status check_parameters_up(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    struct there *there = &step->there[at->unit];
+    struct hosted *hosted = &step->hosted[at->unit];
     const bool resident = weft_step_groups(program, at->unit).parameters == WEFT_GROUP_NONE;
     const struct weft_operand *to = weft_step_operand(
         program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, true);
     if (to == NULL || (program->buffers[to->buffer].n_pieces > 1 && to->piece != at->block))
         return weft_step_fault(step, index, "it does not bring its block of the unit's parameters");
-    if (!comes_after(program, at, WEFT_OP_HOST_UPDATE) || there->updates <= at->block)
+    if (!comes_after(program, at, WEFT_OP_HOST_UPDATE) || hosted->updates <= at->block)
         return weft_step_fault(step, index, "it does not come after its block's update");
-    if (at->block != there->ups++)
+    if (at->block != hosted->ups++)
         return weft_step_fault(step, index, "blocks do not come up in order");
-    there->up = index;
-    if (there->ups == weft_step_blocks(program, at->unit)) step->updates[at->unit] = index;
+    hosted->up = index;
+    if (hosted->ups == weft_step_blocks(program, at->unit)) step->updates[at->unit] = index;
     return WEFT_OK;
 }
 
-static enum weft_status check_there(struct step *step, int32_t index)
+static enum weft_status check_on_host(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
-    if (!weft_program_updates_there(step->program, at->unit))
+    if (!weft_program_updates_on_host(step->program, at->unit))
         return weft_step_fault(step, index, "its unit is not updated on the host");
     if (at->op == WEFT_OP_GRADIENT_DOWN) return check_gradient_down(step, index);
     return at->op == WEFT_OP_HOST_UPDATE ? check_host_update(step, index)
@@ -348,7 +349,7 @@ enum weft_status weft_verify_move(struct step *step, int32_t index)
     case WEFT_ITEM_STATE:
         return check_moved(step, index);
     case WEFT_ITEM_HOST_UPDATE:
-        return check_there(step, index);
+        return check_on_host(step, index);
     case WEFT_ITEM_PARAMETERS:
         return check_shard(step, index);
     case WEFT_ITEM_SAVED:

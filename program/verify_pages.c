@@ -23,8 +23,8 @@ struct page_checker {
     struct weft_error *err;
     struct tenancy *tenancies;
     int32_t n_tenancies;
-    struct tenancy *there; /* on the current pages, in order of their begin */
-    int32_t n_there;
+    struct tenancy *open; /* on the current pages, in order of their begin */
+    int32_t n_open;
 };
 
 static enum weft_status refuse_range(const struct page_checker *checker, int32_t range,
@@ -219,19 +219,19 @@ static int64_t tenancy_begin(const struct page_checker *checker, const struct te
 static void enter_tenancy(struct page_checker *checker, const struct tenancy *tenancy)
 {
     int64_t begin = tenancy_begin(checker, tenancy);
-    int32_t at = checker->n_there++;
-    for (; at > 0 && tenancy_begin(checker, &checker->there[at - 1]) > begin; at--)
-        checker->there[at] = checker->there[at - 1];
-    checker->there[at] = *tenancy;
+    int32_t at = checker->n_open++;
+    for (; at > 0 && tenancy_begin(checker, &checker->open[at - 1]) > begin; at--)
+        checker->open[at] = checker->open[at - 1];
+    checker->open[at] = *tenancy;
 }
 
 static void leave_page(struct page_checker *checker, int32_t page)
 {
     int32_t n = 0;
-    for (int32_t i = 0; i < checker->n_there; i++) {
-        if (checker->there[i].end_page > page) checker->there[n++] = checker->there[i];
+    for (int32_t i = 0; i < checker->n_open; i++) {
+        if (checker->open[i].end_page > page) checker->open[n++] = checker->open[i];
     }
-    checker->n_there = n;
+    checker->n_open = n;
 }
 
 /* True if a's turn is over before b's turn begins, `periods` later, in any timing. */
@@ -264,12 +264,12 @@ static enum weft_status check_turns(const struct page_checker *checker, const st
  * follow that one. */
 static enum weft_status check_pages_in_hand(const struct page_checker *checker)
 {
-    int32_t n = checker->n_there;
+    int32_t n = checker->n_open;
     for (int32_t i = 0; i < n; i++) {
-        const struct tenancy *at = &checker->there[i];
+        const struct tenancy *at = &checker->open[i];
         int32_t next_tenant = at->tenant;
         for (int32_t k = 1; k < n; k++) {
-            const struct tenancy *behind = &checker->there[(i + k) % n];
+            const struct tenancy *behind = &checker->open[(i + k) % n];
             if (next_tenant != at->tenant && behind->tenant != next_tenant) break;
             if (behind->tenant == at->tenant) continue;
             next_tenant = behind->tenant;
@@ -282,15 +282,15 @@ static enum weft_status check_pages_in_hand(const struct page_checker *checker)
 static enum weft_status check_tenancies(struct page_checker *checker)
 {
     int32_t next = 0, page = 0;
-    while (next < checker->n_tenancies || checker->n_there > 0) {
-        if (checker->n_there == 0) page = checker->tenancies[next].first_page;
+    while (next < checker->n_tenancies || checker->n_open > 0) {
+        if (checker->n_open == 0) page = checker->tenancies[next].first_page;
         for (; next < checker->n_tenancies && checker->tenancies[next].first_page == page; next++)
             enter_tenancy(checker, &checker->tenancies[next]);
         WEFT_TRY(check_pages_in_hand(checker));
         int32_t then =
             next < checker->n_tenancies ? checker->tenancies[next].first_page : INT32_MAX;
-        for (int32_t i = 0; i < checker->n_there; i++)
-            if (checker->there[i].end_page < then) then = checker->there[i].end_page;
+        for (int32_t i = 0; i < checker->n_open; i++)
+            if (checker->open[i].end_page < then) then = checker->open[i].end_page;
         page = then;
         leave_page(checker, page);
     }
@@ -318,8 +318,8 @@ static enum weft_status check_paging(struct page_checker *checker)
     list_tenancies(checker);
     size_t n = (size_t)checker->n_tenancies + 1;
     checker->tenancies = calloc(n, sizeof *checker->tenancies);
-    checker->there = calloc(n, sizeof *checker->there);
-    if (checker->tenancies == NULL || checker->there == NULL)
+    checker->open = calloc(n, sizeof *checker->open);
+    if (checker->tenancies == NULL || checker->open == NULL)
         return weft_fail_memory(checker->err, "verification");
     list_tenancies(checker);
     qsort(checker->tenancies, n - 1, sizeof *checker->tenancies, compare_tenancies);
@@ -338,6 +338,6 @@ enum weft_status weft_verify_pages(const struct weft_program *program,
                                    .err = err};
     enum weft_status status = check_paging(&checker);
     free(checker.tenancies);
-    free(checker.there);
+    free(checker.open);
     return status;
 }

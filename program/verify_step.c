@@ -92,7 +92,7 @@ static enum weft_status check_update(struct step *step, int32_t index)
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     WEFT_TRY(check_agreement(step, index));
-    if (weft_program_updates_there(program, at->unit))
+    if (weft_program_updates_on_host(program, at->unit))
         return weft_step_fault(step, index, "its unit is updated on the host");
     if (step->updates[at->unit] >= 0)
         return weft_step_fault(step, index, "the unit is updated twice");
@@ -102,7 +102,7 @@ static enum weft_status check_update(struct step *step, int32_t index)
         return weft_step_fault(step, index,
                                "it comes after a forward with parameters that are not updated yet");
     step->updates[at->unit] = index;
-    if (weft_program_is_away(program, at->unit) &&
+    if (weft_program_is_offloaded(program, at->unit) &&
         (weft_step_blocks_until(program, step->reads[at->unit]) !=
              weft_step_state_pieces(program, at->unit) ||
          !weft_step_is_before(step, step->reads[at->unit], index)))
@@ -135,7 +135,7 @@ static int32_t copies_at(const struct weft_program *program, int32_t layer, bool
 static bool is_of_offloaded(const struct weft_program *program, const struct weft_instruction *at)
 {
     if (!weft_item_kind_is_of_input((int32_t)at->op))
-        return weft_program_saves_away(program, at->layer);
+        return weft_program_saves_offloaded(program, at->layer);
     return at->layer > 0 && weft_program_moves_input(program, at->layer);
 }
 
@@ -155,7 +155,7 @@ static enum weft_status check_copied(struct step *step, int32_t index)
     if (!is_of_offloaded(program, at))
         return weft_step_fault(step, index,
                                of_input ? "its layer's input is not offloaded"
-                                        : "what its layer saved is not away");
+                                        : "its layer's saved activations are not offloaded");
     const enum weft_buffer_kind saved = up ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED;
     const enum weft_buffer_kind output = up ? WEFT_BUFFER_RESTORED_OUTPUT : WEFT_BUFFER_OUTPUT;
     const struct weft_operand *operand =
@@ -314,7 +314,7 @@ static enum weft_status check_restored(struct step *step, int32_t index)
     if (at->op != WEFT_OP_BACKWARD) return WEFT_OK;
     WEFT_TRY(check_output(step, index, at->layer - 1));
     WEFT_TRY(check_output(step, index, at->layer));
-    if (!weft_program_saves_away(program, at->layer)) return WEFT_OK;
+    if (!weft_program_saves_offloaded(program, at->layer)) return WEFT_OK;
     const struct weft_operand *operand =
         weft_step_operand(program, at, WEFT_BUFFER_RESTORED, at->layer, false);
     if (operand == NULL ||
@@ -462,14 +462,15 @@ static enum weft_status check_norm(struct step *step, int32_t index)
     if (!program->period.delayed) WEFT_TRY(check_complete(step, true, index)); /* check_sum */
     for (int32_t u = 0; u < program->n_units; u++) {
         const bool whole = weft_policy_is_whole(program->ways[u].policy);
-        const bool there = weft_program_updates_there(program, u);
-        if (there && (step->there[u].downs != weft_step_blocks(program, u) ||
-                      !weft_step_is_before(step, step->there[u].down, index)))
+        const bool hosted = weft_program_updates_on_host(program, u);
+        if (hosted && (step->hosted[u].downs != weft_step_blocks(program, u) ||
+                       !weft_step_is_before(step, step->hosted[u].down, index)))
             return weft_step_fault(step, index,
                                    "not all gradients that the host updates with are down");
-        bool normed = there || weft_step_operand(program, &program->instructions[index],
-                                                 whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED,
-                                                 u, false) != NULL;
+        bool normed =
+            hosted ||
+            weft_step_operand(program, &program->instructions[index],
+                              whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u, false) != NULL;
         bool trained = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
         if (normed != trained || trained != (step->updates[u] >= 0))
             return weft_step_fault(step, index,
@@ -549,19 +550,20 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
         bool trained = weft_program_buffer(step->program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
         if (trained != (step->updates[u] >= 0))
             return weft_step_fault(step, last, "not every unit that trains has been updated");
-        if (weft_program_updates_there(step->program, u) &&
-            step->there[u].downs != weft_step_blocks(step->program, u))
+        if (weft_program_updates_on_host(step->program, u) &&
+            step->hosted[u].downs != weft_step_blocks(step->program, u))
             return weft_step_fault(step, last,
                                    "not all gradients that the host updates with are down");
         if (weft_program_fetches(step->program, u) &&
-            step->there[u].downs != weft_step_blocks(step->program, u))
+            step->hosted[u].downs != weft_step_blocks(step->program, u))
             return weft_step_fault(step, last, "not all of a shard on the host has gone down");
-        if (!weft_program_is_away(step->program, u) || weft_program_updates_there(step->program, u))
+        if (!weft_program_is_offloaded(step->program, u) ||
+            weft_program_updates_on_host(step->program, u))
             continue;
         if (weft_step_blocks_until(step->program, step->writes[u]) !=
                 weft_step_state_pieces(step->program, u) ||
             !weft_step_is_before(step, step->writes[u], last))
-            return weft_step_fault(step, last, "not all state that is away has been written");
+            return weft_step_fault(step, last, "not all offloaded state has been written");
     }
     return WEFT_OK;
 }
@@ -576,7 +578,7 @@ struct host_place {
 static struct host_place place_of(const struct weft_program *program, int32_t layer, bool of_input)
 {
     const bool moves = of_input ? layer > 0 && weft_program_moves_input(program, layer)
-                                : weft_program_saves_away(program, layer);
+                                : weft_program_saves_offloaded(program, layer);
     const int32_t buffer = !moves ? -1
                            : of_input
                                ? weft_program_buffer(program, WEFT_BUFFER_OUTPUT, layer - 1, 0)
@@ -658,7 +660,7 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .updates = calloc((size_t)program->n_units + 1, sizeof *step.updates),
         .reads = calloc((size_t)program->n_units + 1, sizeof *step.reads),
         .writes = calloc((size_t)program->n_units + 1, sizeof *step.writes),
-        .there = calloc((size_t)program->n_units + 1, sizeof *step.there),
+        .hosted = calloc((size_t)program->n_units + 1, sizeof *step.hosted),
         .downs = calloc(2 * n_layers + 1, sizeof *step.downs),
         .ups = calloc(2 * n_layers + 1, sizeof *step.ups),
         .forwards = calloc(n_layers + 1, sizeof *step.forwards),
@@ -671,13 +673,13 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .finish = -1,
     };
     bool room = step.updates != NULL && step.reads != NULL && step.writes != NULL &&
-                step.there != NULL && step.downs != NULL && step.ups != NULL &&
+                step.hosted != NULL && step.downs != NULL && step.ups != NULL &&
                 step.forwards != NULL && step.moved != NULL && step.summed != NULL;
     enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
     free(step.updates);
     free(step.reads);
     free(step.writes);
-    free(step.there);
+    free(step.hosted);
     free(step.downs);
     free(step.ups);
     free(step.forwards);

@@ -10,7 +10,7 @@
 
 /* An update on the host so far: number of blocks copied down, updated and copied up, and the last
  * instruction of each; -1: none. Parameters of a node that came from other nodes count as `ups`. */
-struct there {
+struct hosted {
     int32_t downs, updates, ups;
     int32_t down, first_update, update, up;
 };
@@ -21,19 +21,19 @@ struct step {
     const struct weft_program *program;
     const struct weft_order *order;
     struct weft_error *err;
-    int32_t *updates;    /* [n_units]: its UPDATE; -1: none */
-    int32_t *reads;      /* by offloaded unit: its last READ or COPY_UP; -1: none */
-    int32_t *writes;     /* the same: its last WRITE or COPY_DOWN */
-    struct there *there; /* by unit with updates on the host, or a shard there (downs, down) */
-    int32_t *downs;      /* by copies_at: the last SAVED_DOWN or INPUT_DOWN; -1: none */
-    int32_t *ups;        /* the same of SAVED_UP and INPUT_UP */
-    int32_t *forwards;   /* by recomputed layer and micro-step: its FORWARD; -1: none */
-    int32_t moments;     /* MOMENTS of the current update; -1: none */
-    int32_t agreed;      /* AGREE of the current update; -1: none */
-    int32_t *moved;      /* [n_buffers]: blocks gathered into it or reduced from it */
-    int32_t *summed;     /* by unit: rounds with all gradients in its slice */
-    int32_t n_layers;    /* of the model */
-    int32_t layers;      /* forwards and backwards so far */
+    int32_t *updates;      /* [n_units]: its UPDATE; -1: none */
+    int32_t *reads;        /* by offloaded unit: its last READ or COPY_UP; -1: none */
+    int32_t *writes;       /* the same: its last WRITE or COPY_DOWN */
+    struct hosted *hosted; /* by unit with updates on the host, or a shard there (downs, down) */
+    int32_t *downs;        /* by copies_at: the last SAVED_DOWN or INPUT_DOWN; -1: none */
+    int32_t *ups;          /* the same of SAVED_UP and INPUT_UP */
+    int32_t *forwards;     /* by recomputed layer and micro-step: its FORWARD; -1: none */
+    int32_t moments;       /* MOMENTS of the current update; -1: none */
+    int32_t agreed;        /* AGREE of the current update; -1: none */
+    int32_t *moved;        /* [n_buffers]: blocks gathered into it or reduced from it */
+    int32_t *summed;       /* by unit: rounds with all gradients in its slice */
+    int32_t n_layers;      /* of the model */
+    int32_t layers;        /* forwards and backwards so far */
     struct {
         int32_t layer, micro;
         bool backward;

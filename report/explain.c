@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "problem/names.h"
-#include "report/away.h"
+#include "report/offloaded.h"
 
 static int64_t row_sum(const int64_t *rows, int32_t slot)
 {
@@ -324,7 +324,7 @@ void weft_explain(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIR
         weft_explain_price(plan, step_ns, out);
         weft_explain_ways(plan, most_rows, out);
         explain_units(plan, most_rows, out);
-        weft_explain_away(plan, most_rows, out);
+        weft_explain_offloaded(plan, most_rows, out);
         explain_channel(plan, &facts, most_rows, out);
     } else {
         out->failed = true;

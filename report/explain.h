@@ -56,9 +56,10 @@ void weft_explain_price(const struct weft_plan *plan, const int64_t step_ns[WEFT
 void weft_explain_ways(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out);
 
 /* Adds prices of memory and strategies, then tables of each unit's cost per step, of offloaded
- * bytes (away.h), and of the channel in order. "channel" has a row per block: with "full_slot" and
- * "missing_bytes" if memory holds it, with "holder" if another block does. In text equal neighbours
- * are folded, and a table of more than `most_rows` ends with the number of further rows. */
+ * bytes (offloaded.h), and of the channel in order. "channel" has a row per block: with "full_slot"
+ * and "missing_bytes" if memory holds it, with "holder" if another block does. In text equal
+ * neighbours are folded, and a table of more than `most_rows` ends with the number of further rows.
+ */
 enum { WEFT_EXPLAIN_ROWS = 20 };
 void weft_explain(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
                   int32_t most_rows, struct weft_answer *out);

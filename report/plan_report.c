@@ -8,7 +8,7 @@
 #include "problem/names.h"
 #include "problem/target.h"
 #include "program/mappings.h"
-#include "report/away.h"
+#include "report/offloaded.h"
 
 static double percent_of(int64_t part, int64_t whole)
 {
@@ -126,20 +126,20 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     struct tier_use use = {.peak_bytes = weft_plan_peak(plan, tier, NULL)};
     for (int32_t d = 0; d < problem->n_decisions; d++)
         *(problem->decisions[d].is_of_layer ? &use.n_layers : &use.n_units) +=
-            weft_plan_chosen(plan, d)->home == problem->tiers[tier].kind;
+            weft_plan_chosen(plan, d)->location == problem->tiers[tier].kind;
     for (int32_t d = 0; d < problem->n_decisions; d++)
-        use.n_updated +=
-            weft_plan_chosen(plan, d)->updates_there && problem->tiers[tier].kind == WEFT_HOME_HOST;
+        use.n_updated += weft_plan_chosen(plan, d)->updates_on_host &&
+                         problem->tiers[tier].kind == WEFT_LOCATION_HOST;
     for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++)
         use.n_inputs += weft_plan_chosen(plan, d)->input == problem->tiers[tier].kind;
     for (int32_t u = 0; u < weft_problem_n_units(problem); u++)
-        use.n_fetched += weft_plan_chosen(plan, u)->parameters == WEFT_HOME_HOST &&
-                         problem->tiers[tier].kind == WEFT_HOME_HOST;
+        use.n_fetched += weft_plan_chosen(plan, u)->parameters == WEFT_LOCATION_HOST &&
+                         problem->tiers[tier].kind == WEFT_LOCATION_HOST;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const int64_t bytes = item->n_blocks * item->block_bytes;
         if (!weft_problem_needs(problem, plan->strategies, i) || weft_item_is_collective(item) ||
-            weft_item_kind_of(item)->there != problem->tiers[tier].kind)
+            weft_item_kind_of(item)->other_tier != problem->tiers[tier].kind)
             continue;
         if (item->kind == WEFT_SAVED_DOWN) use.saved_bytes += bytes;
         if (item->kind == WEFT_INPUT_DOWN) use.input_bytes += bytes;
@@ -222,7 +222,7 @@ static void say_tier(const struct weft_problem *problem, int32_t tier, const str
                         "up\n",
                         use->n_fetched, weft_units_show_bytes(use->shard_bytes, written),
                         weft_units_show_bytes(use->fetched_bytes, read));
-    if (problem->tiers[tier].kind == WEFT_HOME_HOST && n_units < problem->n_decisions)
+    if (problem->tiers[tier].kind == WEFT_LOCATION_HOST && n_units < problem->n_decisions)
         weft_answer_say(
             out, NULL,
             "          what %d of %d layers saved; a step copies %s of it down, and up\n",
@@ -240,7 +240,7 @@ static void say_tier(const struct weft_problem *problem, int32_t tier, const str
 static void put_tier(const struct weft_problem *problem, int32_t tier, const struct tier_use *use,
                      struct weft_answer *out)
 {
-    const int64_t kept = problem->tiers[tier].kind == WEFT_HOME_HOST ? kept_bytes(problem) : 0;
+    const int64_t kept = problem->tiers[tier].kind == WEFT_LOCATION_HOST ? kept_bytes(problem) : 0;
     const struct {
         const char *key;
         bool known;
@@ -363,10 +363,10 @@ static void report_period(const struct weft_plan *plan, struct weft_answer *out)
 static bool leaves_offload_open(const struct weft_plan *plan)
 {
     const struct weft_period_rule *own = &plan->problem->period;
-    bool open = own->away || own->whole_copies;
+    bool open = own->offloaded || own->whole_copies;
     for (int32_t i = 0; i < plan->n_others; i++)
-        open |=
-            plan->others[i].problem->period.away || plan->others[i].problem->period.whole_copies;
+        open |= plan->others[i].problem->period.offloaded ||
+                plan->others[i].problem->period.whole_copies;
     return open;
 }
 
@@ -651,10 +651,10 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_answer *out)
     report_list(plan, "saved", report_saved, out);
     weft_answer_say(out, NULL, "step      %s predicted; compute %s, ",
                     weft_units_show_ns(p->step_ns, a), weft_units_show_ns(p->compute_ns, b));
-    const bool away = weft_problem_moves(plan->problem);
+    const bool offloaded = weft_problem_moves(plan->problem);
     weft_answer_say(out, NULL,
-                    away ? "communication %s, %s waited for it or another tier"
-                         : "communication %s, of which %s exposed",
+                    offloaded ? "communication %s, %s waited for it or another tier"
+                              : "communication %s, of which %s exposed",
                     weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));
     if (p->slowdown_ns > 0)
         weft_answer_say(out, NULL, "; it slows compute by %s",

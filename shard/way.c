@@ -19,7 +19,7 @@ struct weft_way weft_way_at(int number)
     const int rest = number / WEFT_POLICY_COUNT;
     return (struct weft_way){(enum weft_policy)(number % WEFT_POLICY_COUNT),
                              (enum weft_keep)(rest % WEFT_KEEP_COUNT),
-                             (enum weft_home)(rest / WEFT_KEEP_COUNT)};
+                             (enum weft_location)(rest / WEFT_KEEP_COUNT)};
 }
 
 int weft_way_number(struct weft_way way)
@@ -31,12 +31,12 @@ int weft_way_number(struct weft_way way)
 bool weft_way_allowed(struct weft_way way)
 {
     const struct weft_policy_groups groups = weft_policy_groups[way.policy];
-    const bool there = way.keep == WEFT_KEEP_HOST_UPDATE;
+    const bool on_host = way.keep == WEFT_KEEP_HOST_UPDATE;
     if (groups.state == WEFT_GROUP_NODE || groups.state == WEFT_GROUP_OWNER)
-        return way.parameters == WEFT_HOME_DEVICE && way.keep == WEFT_KEEP_DEVICE;
-    if (groups.parameters == WEFT_GROUP_NODE) return !there;
-    if (way.parameters == WEFT_HOME_DEVICE) return groups.state != WEFT_GROUP_NONE || !there;
-    return weft_policy_gathers(way.policy) && !there;
+        return way.parameters == WEFT_LOCATION_DEVICE && way.keep == WEFT_KEEP_DEVICE;
+    if (groups.parameters == WEFT_GROUP_NODE) return !on_host;
+    if (way.parameters == WEFT_LOCATION_DEVICE) return groups.state != WEFT_GROUP_NONE || !on_host;
+    return weft_policy_gathers(way.policy) && !on_host;
 }
 
 const char *weft_way_name(struct weft_way way)

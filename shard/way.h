@@ -11,8 +11,8 @@
 
 struct weft_way {
     enum weft_policy policy;
-    enum weft_keep keep;       /* of its state */
-    enum weft_home parameters; /* location of its shard: the device or the host */
+    enum weft_keep keep;           /* of its state */
+    enum weft_location parameters; /* location of its shard: the device or the host */
 };
 
 /* Number of ways, with ways that no config allows. The policy varies fastest, then the keep. */

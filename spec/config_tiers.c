@@ -19,9 +19,9 @@
 enum { PATH_BYTES = 64 };
 
 static const char *const duplexes[] = {"half", "full", NULL};
-const char *const weft_home_names[] = {"device", "host", "disk", NULL};
+const char *const weft_location_names[] = {"device", "host", "disk", NULL};
 const char *const weft_keep_names[] = {"device", "host", "disk", "host-update"};
-static const char *const activation_homes[] = {"device", "host", NULL};
+static const char *const activation_locations[] = {"device", "host", NULL};
 
 const char *const weft_target_names[] = {
     "weft", "fsdp2", "fsdp2-default", "fsdp2-blocking", "fsdp2-default-blocking", NULL};
@@ -118,18 +118,19 @@ const struct weft_field_table weft_disk_table = {
     ROWS(disk_fields)};
 
 static const struct weft_field offload_fields[] = {
-    {"state", WEFT_FIELD_CHOICES, AT(weft_offload_spec, state), "null", 0, 0, weft_home_names, NULL,
-     "tiers that may hold optimizer state and master parameters; left out: all tiers"},
+    {"state", WEFT_FIELD_CHOICES, AT(weft_offload_spec, state), "null", 0, 0, weft_location_names,
+     NULL, "tiers that may hold optimizer state and master parameters; left out: all tiers"},
     {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
-     activation_homes, NULL, "tiers that may hold saved activations; left out: all tiers"},
-    {"inputs", WEFT_FIELD_CHOICES, AT(weft_offload_spec, inputs), "null", 0, 0, activation_homes,
-     NULL, "tiers that may hold inputs of layers between forward and backward; left out: device"},
+     activation_locations, NULL, "tiers that may hold saved activations; left out: all tiers"},
+    {"inputs", WEFT_FIELD_CHOICES, AT(weft_offload_spec, inputs), "null", 0, 0,
+     activation_locations, NULL,
+     "tiers that may hold inputs of layers between forward and backward; left out: device"},
     {"parameters", WEFT_FIELD_CHOICES, AT(weft_offload_spec, parameters), "null", 0, 0,
-     activation_homes, NULL,
+     activation_locations, NULL,
      "tiers that may hold 16-bit parameters of sdp, fsdp and nodes units, which a rank copies up "
      "before each gather; with the host, device is named too; left out: device"},
-    {"update", WEFT_FIELD_CHOICES, AT(weft_offload_spec, update), "null", 0, 0, activation_homes,
-     NULL,
+    {"update", WEFT_FIELD_CHOICES, AT(weft_offload_spec, update), "null", 0, 0,
+     activation_locations, NULL,
      "place of the update of state on the host: device, with copies of state, or host, with copies "
      "of gradients and parameters; left out: both"},
     {"block_size", WEFT_FIELD_BYTES, AT(weft_offload_spec, block_bytes), "null", 1, LARGE, NULL,
@@ -142,10 +143,10 @@ const struct weft_field_table weft_offload_table = {
     "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};
 
 /* A bit for each existing tier. */
-static int homes_of(const struct weft_cluster *cluster)
+static int locations_of(const struct weft_cluster *cluster)
 {
-    return 1 << WEFT_HOME_DEVICE | (cluster->host.given ? 1 << WEFT_HOME_HOST : 0) |
-           (cluster->disk.given ? 1 << WEFT_HOME_DISK : 0);
+    return 1 << WEFT_LOCATION_DEVICE | (cluster->host.given ? 1 << WEFT_LOCATION_HOST : 0) |
+           (cluster->disk.given ? 1 << WEFT_LOCATION_DISK : 0);
 }
 
 const struct weft_target *weft_config_target(const struct weft_config *config)
@@ -153,54 +154,55 @@ const struct weft_target *weft_config_target(const struct weft_config *config)
     return &weft_targets[config->plan.target];
 }
 
-int weft_config_state_homes(const struct weft_config *config)
+int weft_config_state_locations(const struct weft_config *config)
 {
-    const int homes = homes_of(&config->cluster);
-    return config->plan.offload.state == 0 ? homes : config->plan.offload.state & homes;
+    const int locations = locations_of(&config->cluster);
+    return config->plan.offload.state == 0 ? locations : config->plan.offload.state & locations;
 }
 
 /* Updates on the host have not run under a GPU yet, but over doubles of CUDA's libraries alone. */
-static bool updates_there_unasked(const struct weft_config *config)
+static bool updates_on_host_unasked(const struct weft_config *config)
 {
     return config->cluster.device.type != WEFT_DEVICE_CUDA;
 }
 
 int weft_config_state_keeps(const struct weft_config *config)
 {
-    const int homes = weft_config_state_homes(config), on_host = 1 << WEFT_HOME_HOST;
+    const int locations = weft_config_state_locations(config), on_host = 1 << WEFT_LOCATION_HOST;
     const int update = config->plan.offload.update;
-    const bool asked = update == 0 ? updates_there_unasked(config) : (update & on_host) != 0;
-    const bool there = (homes & on_host) != 0 && asked;
-    const bool device = update == 0 || (update & 1 << WEFT_HOME_DEVICE) != 0;
-    return (device ? homes : homes & ~on_host) | (there ? 1 << WEFT_KEEP_HOST_UPDATE : 0);
+    const bool asked = update == 0 ? updates_on_host_unasked(config) : (update & on_host) != 0;
+    const bool there = (locations & on_host) != 0 && asked;
+    const bool device = update == 0 || (update & 1 << WEFT_LOCATION_DEVICE) != 0;
+    return (device ? locations : locations & ~on_host) | (there ? 1 << WEFT_KEEP_HOST_UPDATE : 0);
 }
 
 bool weft_config_moves_state(const struct weft_config *config)
 {
-    return (weft_config_state_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+    return (weft_config_state_locations(config) & ~(1 << WEFT_LOCATION_DEVICE)) != 0;
 }
 
-int weft_config_activation_homes(const struct weft_config *config)
+int weft_config_activation_locations(const struct weft_config *config)
 {
-    const int homes = homes_of(&config->cluster) & (1 << WEFT_HOME_HOST | 1 << WEFT_HOME_DEVICE);
+    const int locations =
+        locations_of(&config->cluster) & (1 << WEFT_LOCATION_HOST | 1 << WEFT_LOCATION_DEVICE);
     const int allowed = config->plan.offload.activations;
-    return allowed == 0 ? homes : allowed & homes;
+    return allowed == 0 ? locations : allowed & locations;
 }
 
 bool weft_config_moves_activations(const struct weft_config *config)
 {
-    return (weft_config_activation_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+    return (weft_config_activation_locations(config) & ~(1 << WEFT_LOCATION_DEVICE)) != 0;
 }
 
-int weft_config_input_homes(const struct weft_config *config)
+int weft_config_input_locations(const struct weft_config *config)
 {
-    const int homes = config->plan.offload.inputs & homes_of(&config->cluster);
-    return homes == 0 ? 1 << WEFT_HOME_DEVICE : homes;
+    const int locations = config->plan.offload.inputs & locations_of(&config->cluster);
+    return locations == 0 ? 1 << WEFT_LOCATION_DEVICE : locations;
 }
 
 bool weft_config_moves_inputs(const struct weft_config *config)
 {
-    return (weft_config_input_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+    return (weft_config_input_locations(config) & ~(1 << WEFT_LOCATION_DEVICE)) != 0;
 }
 
 bool weft_config_moves_layers(const struct weft_config *config)
@@ -208,41 +210,41 @@ bool weft_config_moves_layers(const struct weft_config *config)
     return weft_config_moves_activations(config) || weft_config_moves_inputs(config);
 }
 
-int weft_config_parameter_homes(const struct weft_config *config)
+int weft_config_parameter_locations(const struct weft_config *config)
 {
-    const int device = 1 << WEFT_HOME_DEVICE;
+    const int device = 1 << WEFT_LOCATION_DEVICE;
     if (config->train.precision.compute == WEFT_F32) return device;
-    return device | (config->plan.offload.parameters & homes_of(&config->cluster));
+    return device | (config->plan.offload.parameters & locations_of(&config->cluster));
 }
 
 bool weft_config_moves_parameters(const struct weft_config *config)
 {
-    return (weft_config_parameter_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+    return (weft_config_parameter_locations(config) & ~(1 << WEFT_LOCATION_DEVICE)) != 0;
 }
 
 bool weft_config_uses_host(const struct weft_config *config)
 {
     return weft_config_moves_layers(config) || weft_config_moves_parameters(config) ||
-           (weft_config_state_homes(config) & 1 << WEFT_HOME_HOST) != 0;
+           (weft_config_state_locations(config) & 1 << WEFT_LOCATION_HOST) != 0;
 }
 
 bool weft_config_uses_disk(const struct weft_config *config)
 {
-    return (weft_config_state_homes(config) & 1 << WEFT_HOME_DISK) != 0;
+    return (weft_config_state_locations(config) & 1 << WEFT_LOCATION_DISK) != 0;
 }
 
-static void check_homes(const struct weft_config *config, const char *source, const char *key,
-                        int homes, struct weft_findings *findings)
+static void check_locations(const struct weft_config *config, const char *source, const char *key,
+                            int locations, struct weft_findings *findings)
 {
-    const int missing = homes & ~homes_of(&config->cluster);
+    const int missing = locations & ~locations_of(&config->cluster);
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "$.plan.offload.%s", key);
-    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
-        if ((missing & 1 << home) == 0) continue;
+    for (int location = 0; location < WEFT_LOCATION_COUNT; location++) {
+        if ((missing & 1 << location) == 0) continue;
         weft_findings_add(findings, source, path,
                           "names \"%s\", and the cluster has none: give cluster.%s, or leave it "
                           "out here",
-                          weft_home_names[home], weft_home_names[home]);
+                          weft_location_names[location], weft_location_names[location]);
     }
 }
 
@@ -286,14 +288,14 @@ static void check_parameters(const struct weft_config *config, const char *sourc
                              struct weft_findings *findings)
 {
     const char *key = "$.plan.offload.parameters";
-    const int homes = config->plan.offload.parameters;
-    if (homes == 0) return;
-    if ((homes & 1 << WEFT_HOME_DEVICE) == 0)
+    const int locations = config->plan.offload.parameters;
+    if (locations == 0) return;
+    if ((locations & 1 << WEFT_LOCATION_DEVICE) == 0)
         weft_findings_add(
             findings, source, key,
             "leaves out \"device\", where dp and zero1 keep their parameters and every "
             "unit computes: set it to [\"device\", \"host\"]");
-    if ((homes & 1 << WEFT_HOME_HOST) == 0) return;
+    if ((locations & 1 << WEFT_LOCATION_HOST) == 0) return;
     if (config->train.precision.compute == WEFT_F32)
         weft_findings_add(findings, source, key,
                           "names \"host\", and with f32 the parameters are the master, which is "
@@ -334,11 +336,11 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     const struct weft_cluster *c = &config->cluster;
     const struct weft_offload_spec *offload = &config->plan.offload;
     char path[PATH_BYTES];
-    check_homes(config, run->source, "state", offload->state, findings);
-    check_homes(config, run->source, "activations", offload->activations, findings);
-    check_homes(config, run->source, "inputs", offload->inputs, findings);
-    check_homes(config, run->source, "parameters", offload->parameters, findings);
-    check_homes(config, run->source, "update", offload->update, findings);
+    check_locations(config, run->source, "state", offload->state, findings);
+    check_locations(config, run->source, "activations", offload->activations, findings);
+    check_locations(config, run->source, "inputs", offload->inputs, findings);
+    check_locations(config, run->source, "parameters", offload->parameters, findings);
+    check_locations(config, run->source, "update", offload->update, findings);
     check_parameters(config, run->source, findings);
     check_kept(config, run->source, findings);
     check_target(config, run->source, findings);

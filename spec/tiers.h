@@ -15,8 +15,13 @@ struct weft_link {
 enum { WEFT_VAULT_GENERATIONS = 2 };
 
 /* Location: a kind of memory; a tier is one of them. */
-enum weft_home { WEFT_HOME_DEVICE, WEFT_HOME_HOST, WEFT_HOME_DISK, WEFT_HOME_COUNT };
-extern const char *const weft_home_names[WEFT_HOME_COUNT + 1]; /* NULL at the end */
+enum weft_location {
+    WEFT_LOCATION_DEVICE,
+    WEFT_LOCATION_HOST,
+    WEFT_LOCATION_DISK,
+    WEFT_LOCATION_COUNT
+};
+extern const char *const weft_location_names[WEFT_LOCATION_COUNT + 1]; /* NULL at the end */
 
 /* The way to keep a unit's state: its location, and the place of the update. Ways with the update
  * on the device have their location's number. */
@@ -30,9 +35,9 @@ enum weft_keep {
 /* "device", "host", "disk", "host-update": suffixes of a policy in a strategy's name. */
 extern const char *const weft_keep_names[WEFT_KEEP_COUNT];
 
-static inline enum weft_home weft_keep_home(enum weft_keep keep)
+static inline enum weft_location weft_keep_location(enum weft_keep keep)
 {
-    return keep == WEFT_KEEP_HOST_UPDATE ? WEFT_HOME_HOST : (enum weft_home)keep;
+    return keep == WEFT_KEEP_HOST_UPDATE ? WEFT_LOCATION_HOST : (enum weft_location)keep;
 }
 
 /* Limits and rates of one rank, with all ranks of its node at work. */
@@ -56,8 +61,8 @@ struct weft_disk_spec {
     int64_t endurance_bytes; /* bytes that may be written in its life; 0: not given */
 };
 
-/* A bit for each enum weft_home; 0: not given, so every tier of the cluster. Parameters and inputs
- * of layers are on the host only if the config says so. */
+/* A bit for each enum weft_location; 0: not given, so every tier of the cluster. Parameters and
+ * inputs of layers are on the host only if the config says so. */
 struct weft_offload_spec {
     bool given; /* must be first */
     int state, activations;
@@ -69,17 +74,17 @@ struct weft_offload_spec {
 
 struct weft_config;
 
-/* Locations that state may have: a bit for each enum weft_home. */
-int weft_config_state_homes(const struct weft_config *config);
+/* Locations that state may have: a bit for each enum weft_location. */
+int weft_config_state_locations(const struct weft_config *config);
 /* Ways to keep state there: a bit for each enum weft_keep. */
 int weft_config_state_keeps(const struct weft_config *config);
-/* Locations that saved activations may have: a bit for each enum weft_home. */
-int weft_config_activation_homes(const struct weft_config *config);
-/* Locations that inputs of layers may have: a bit for each enum weft_home. */
-int weft_config_input_homes(const struct weft_config *config);
+/* Locations that saved activations may have: a bit for each enum weft_location. */
+int weft_config_activation_locations(const struct weft_config *config);
+/* Locations that inputs of layers may have: a bit for each enum weft_location. */
+int weft_config_input_locations(const struct weft_config *config);
 /* Locations that 16-bit parameters of sdp, fsdp and nodes units may have, a bit for each.
  * Without plan.offload.parameters, and if the device computes in f32, only the device. */
-int weft_config_parameter_homes(const struct weft_config *config);
+int weft_config_parameter_locations(const struct weft_config *config);
 /* True if state, saved activations, inputs of layers, or parameters may be offloaded. */
 bool weft_config_moves_state(const struct weft_config *config);
 bool weft_config_moves_activations(const struct weft_config *config);

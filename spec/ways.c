@@ -20,16 +20,16 @@ enum { INPUT_HOMES = WEFT_LAYER_CHOICES / WEFT_SAVED_CHOICES };
         [WEFT_RECOMPUTE_WHOLE] = {"whole" input},                                                  \
     }
 
-static const char *const choice_names[INPUT_HOMES][WEFT_RECOMPUTE_COUNT][WEFT_HOME_COUNT] = {
-    [WEFT_HOME_DEVICE] = NAMES(""), [WEFT_HOME_HOST] = NAMES("+host-input")};
+static const char *const choice_names[INPUT_HOMES][WEFT_RECOMPUTE_COUNT][WEFT_LOCATION_COUNT] = {
+    [WEFT_LOCATION_DEVICE] = NAMES(""), [WEFT_LOCATION_HOST] = NAMES("+host-input")};
 
 bool weft_layer_choice_at(int number, struct weft_layer_choice *out)
 {
-    const int levels = number / WEFT_HOME_COUNT;
+    const int levels = number / WEFT_LOCATION_COUNT;
     const struct weft_layer_choice choice = {
-        (enum weft_home)(number % WEFT_HOME_COUNT),
+        (enum weft_location)(number % WEFT_LOCATION_COUNT),
         (enum weft_recompute)(levels % WEFT_RECOMPUTE_COUNT),
-        (enum weft_home)(levels / WEFT_RECOMPUTE_COUNT),
+        (enum weft_location)(levels / WEFT_RECOMPUTE_COUNT),
     };
     if (weft_layer_choice_name(choice) == NULL) return false;
     *out = choice;
@@ -38,14 +38,14 @@ bool weft_layer_choice_at(int number, struct weft_layer_choice *out)
 
 int weft_layer_choice_number(struct weft_layer_choice choice)
 {
-    return ((int)choice.input_home * WEFT_RECOMPUTE_COUNT + (int)choice.recompute) *
-               WEFT_HOME_COUNT +
-           (int)choice.saved_home;
+    return ((int)choice.input_location * WEFT_RECOMPUTE_COUNT + (int)choice.recompute) *
+               WEFT_LOCATION_COUNT +
+           (int)choice.saved_location;
 }
 
 const char *weft_layer_choice_name(struct weft_layer_choice choice)
 {
-    return choice_names[choice.input_home][choice.recompute][choice.saved_home];
+    return choice_names[choice.input_location][choice.recompute][choice.saved_location];
 }
 
 bool weft_layer_choice_read(const char *name, struct weft_layer_choice *out)

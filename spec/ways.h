@@ -27,15 +27,16 @@ enum weft_recompute {
 extern const char *const weft_recompute_names[WEFT_RECOMPUTE_COUNT + 1];
 
 struct weft_layer_choice {
-    enum weft_home saved_home;
+    enum weft_location saved_location;
     enum weft_recompute recompute;
-    enum weft_home input_home; /* between its forward and its backward: the device or the host */
+    enum weft_location
+        input_location; /* between its forward and its backward: the device or the host */
 };
 
 /* The numbers of alternatives of a layer: with its input on the device, and of all. No config
  * allows all of them. */
 enum {
-    WEFT_SAVED_CHOICES = WEFT_HOME_COUNT * WEFT_RECOMPUTE_COUNT,
+    WEFT_SAVED_CHOICES = WEFT_LOCATION_COUNT * WEFT_RECOMPUTE_COUNT,
     WEFT_LAYER_CHOICES = 2 * WEFT_SAVED_CHOICES
 };
 

@@ -193,7 +193,7 @@ static enum weft_status watch_launch(const struct weft_job *job, const int fds[N
 static bool keeps_on_disk(const struct weft_plan *plan)
 {
     for (int32_t d = 0; d < plan->problem->n_decisions; d++)
-        if (weft_plan_chosen(plan, d)->home == WEFT_HOME_DISK) return true;
+        if (weft_plan_chosen(plan, d)->location == WEFT_LOCATION_DISK) return true;
     return false;
 }
 

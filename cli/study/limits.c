@@ -34,36 +34,36 @@ enum weft_status weft_study_stage(struct weft_study *study, struct weft_error *e
 }
 
 /* Returns the index of a tier; 0, the device's, if the problem has none of this kind. */
-static int32_t find_tier(const struct weft_problem *problem, enum weft_home home)
+static int32_t find_tier(const struct weft_problem *problem, enum weft_location location)
 {
     int32_t tier = problem->n_tiers - 1;
-    while (tier > 0 && problem->tiers[tier].kind != home)
+    while (tier > 0 && problem->tiers[tier].kind != location)
         tier--;
     return tier;
 }
 
-static void limit_tier(struct weft_study *study, enum weft_home home, int64_t limit_bytes)
+static void limit_tier(struct weft_study *study, enum weft_location location, int64_t limit_bytes)
 {
     for (int32_t v = 0; v < study->n_periods; v++) {
         struct weft_problem *problem = study->stages[v].problem;
-        const int32_t tier = find_tier(problem, home);
-        if (problem->tiers[tier].kind == home) problem->tiers[tier].limit_bytes = limit_bytes;
+        const int32_t tier = find_tier(problem, location);
+        if (problem->tiers[tier].kind == location) problem->tiers[tier].limit_bytes = limit_bytes;
     }
 }
 
 /* Finds the least bytes of a tier with which a plan of any period fits the limits of the others,
  * and that period; INT64_MAX and 0 if none fits. */
-static enum weft_status find_leanest(const struct weft_study *study, enum weft_home home,
+static enum weft_status find_leanest(const struct weft_study *study, enum weft_location location,
                                      int32_t *period, int64_t *least_bytes, struct weft_error *err)
 {
     *period = 0;
     *least_bytes = INT64_MAX;
     for (int32_t v = 0; v < study->n_periods; v++) {
         const struct weft_problem *problem = study->stages[v].problem;
-        const int32_t tier = find_tier(problem, home);
+        const int32_t tier = find_tier(problem, location);
         int64_t bytes = weft_least_limit(problem, tier, NULL);
         if (bytes < 0) return weft_fail_memory(err, "the least limit");
-        if (problem->tiers[tier].kind != home) /* it needs none of it, if it fits the device */
+        if (problem->tiers[tier].kind != location) /* it needs none of it, if it fits the device */
             bytes = bytes <= problem->tiers[0].limit_bytes ? 0 : INT64_MAX;
         if (bytes >= *least_bytes) continue;
         *least_bytes = bytes;
@@ -90,7 +90,7 @@ static enum weft_status draft_period(struct weft_study *study, int32_t period, c
                                             &options, &plan, NULL, &refusal);
     if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-    const int32_t host = find_tier(problem, WEFT_HOME_HOST);
+    const int32_t host = find_tier(problem, WEFT_LOCATION_HOST);
     out->step_ns = plan->prediction.step_ns;
     out->total_bytes = plan->prediction.total_bytes;
     if (host > 0) out->host_bytes = weft_plan_peak(plan, host, NULL);
@@ -211,7 +211,7 @@ static enum weft_status raise_to_all(struct weft_study *study, int64_t *high,
     if (study->n_hosts > 0) {
         const struct weft_problem *problem = study->stages[0].problem;
         session->config->cluster.host.memory_limit_bytes =
-            problem->tiers[find_tier(problem, WEFT_HOME_HOST)].limit_bytes;
+            problem->tiers[find_tier(problem, WEFT_LOCATION_HOST)].limit_bytes;
     }
     do {
         int64_t begun_ns = weft_clock_now_ns();
@@ -234,7 +234,7 @@ static enum weft_status draft_fastest(struct weft_study *study, const char *plan
                                       struct weft_error *err)
 {
     *out = (struct draft){.step_ns = INT64_MAX};
-    limit_tier(study, WEFT_HOME_HOST, host_bytes);
+    limit_tier(study, WEFT_LOCATION_HOST, host_bytes);
     for (int32_t v = 0; v < study->n_periods; v++) {
         struct draft draft;
         WEFT_TRY(draft_period(study, v, planner, true, limit_bytes, &draft, err));
@@ -267,8 +267,8 @@ static enum weft_status find_least_host(struct weft_study *study, int64_t limit_
                                         int64_t *least_bytes, struct weft_error *err)
 {
     int32_t period;
-    limit_tier(study, WEFT_HOME_DEVICE, limit_bytes);
-    WEFT_TRY(find_leanest(study, WEFT_HOME_HOST, &period, least_bytes, err));
+    limit_tier(study, WEFT_LOCATION_DEVICE, limit_bytes);
+    WEFT_TRY(find_leanest(study, WEFT_LOCATION_HOST, &period, least_bytes, err));
     if (*least_bytes == INT64_MAX) *least_bytes = 0;
     return WEFT_OK;
 }
@@ -306,14 +306,14 @@ enum weft_status weft_study_choose_limits(struct weft_study *study, struct weft_
     const bool given = study->hosts_given;
     weft_watch_begin(study->cli->watch, "sweep");
     if (study->n_hosts > 0)
-        limit_tier(study, WEFT_HOME_HOST,
+        limit_tier(study, WEFT_LOCATION_HOST,
                    given ? study->hosts[study->n_hosts - 1] : WEFT_PROBLEM_MOST);
-    WEFT_TRY(find_leanest(study, WEFT_HOME_DEVICE, &leanest, &low, err));
+    WEFT_TRY(find_leanest(study, WEFT_LOCATION_DEVICE, &leanest, &low, err));
     WEFT_TRY(
         weft_least_paged_limit(study->stages[leanest].problem, &study->inputs[leanest], &low, err));
     if (study->n_hosts > 0) {
         if (!given) WEFT_TRY(find_least_host(study, INT64_MAX, &host, err));
-        limit_tier(study, WEFT_HOME_HOST, host);
+        limit_tier(study, WEFT_LOCATION_HOST, host);
     }
     WEFT_TRY(find_high(study, low, &high, err));
     weft_watch_end(study->cli->watch);
@@ -327,6 +327,6 @@ enum weft_status weft_study_find_least(struct weft_study *study, int64_t *least_
                                        struct weft_error *err)
 {
     int32_t period;
-    if (study->n_hosts > 0) limit_tier(study, WEFT_HOME_HOST, study->hosts[study->n_hosts - 1]);
-    return find_leanest(study, WEFT_HOME_DEVICE, &period, least_bytes, err);
+    if (study->n_hosts > 0) limit_tier(study, WEFT_LOCATION_HOST, study->hosts[study->n_hosts - 1]);
+    return find_leanest(study, WEFT_LOCATION_DEVICE, &period, least_bytes, err);
 }

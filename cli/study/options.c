@@ -109,9 +109,9 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
     for (int32_t i = 0; i < study->n_planners; i++) {
         const struct weft_planner *planner = weft_planner_find(study->planners[i], NULL);
         const bool caches = planner->fixed != NULL && planner->fixed->caches;
-        const int homes =
-            caches ? weft_config_parameter_homes(config) : weft_config_state_homes(config);
-        const bool has = planner->homes == 0 || (planner->homes & homes) != 0;
+        const int locations =
+            caches ? weft_config_parameter_locations(config) : weft_config_state_locations(config);
+        const bool has = planner->locations == 0 || (planner->locations & locations) != 0;
         const bool recomputes = !planner->recomputes || config->recomputes != NULL;
         const bool splits = !planner->fills_batch || config->train.asked.micro_batch == 0;
         const bool turns = planner->literal && weft_config_turn_layers(config) > 0;
@@ -142,7 +142,7 @@ enum weft_status weft_study_check_planners(struct weft_study *study, struct weft
     if (!weft_config_uses_host(config))
         return weft_fail(err, WEFT_E_USAGE, "%s: plan.offload lets nothing be in the host's memory",
                          flag);
-    if (!weft_planner_uses(weft_planner_find(planner, NULL), WEFT_HOME_HOST))
+    if (!weft_planner_uses(weft_planner_find(planner, NULL), WEFT_LOCATION_HOST))
         return weft_fail(err, WEFT_E_USAGE,
                          "%s: planner %s keeps nothing in the host's memory: name another with "
                          "--planners, such as ilp or offload-stream",

@@ -194,7 +194,7 @@ static enum weft_status run_row(struct weft_study *study, struct weft_study_row 
     figures[STEP] = result.step_ns;
     figures[EXPOSED] = result.exposed_ns;
     figures[CHANNEL] = result.exposed_ns + result.overlapped_ns;
-    figures[BYTES] = result.tiers[WEFT_HOME_DEVICE].measured_bytes;
+    figures[BYTES] = result.tiers[WEFT_LOCATION_DEVICE].measured_bytes;
     weft_kept_add_numbers(&study->kept, key, N_FIGURES, figures);
     return WEFT_OK;
 }

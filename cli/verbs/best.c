@@ -123,8 +123,8 @@ static const char *const offloads[] = {"none", "state", "activations", "both"};
 /* Whether the config's tiers allow the way to offload; bit 0 is state, bit 1 activations. */
 static bool may_offload(const struct weft_config *config, int way)
 {
-    const int elsewhere = ~(1 << WEFT_HOME_DEVICE);
-    const bool state = (weft_config_state_homes(config) & elsewhere) != 0;
+    const int elsewhere = ~(1 << WEFT_LOCATION_DEVICE);
+    const bool state = (weft_config_state_locations(config) & elsewhere) != 0;
     const bool saved = weft_config_moves_activations(config);
     return ((way & 1) == 0 || state) && ((way & 2) == 0 || saved);
 }
@@ -161,15 +161,16 @@ static bool is_joint(const struct choice *choice, const struct weft_best_row *ro
 }
 
 /* Adds ["host","disk"]: the locations without the device, or the device alone. */
-static void add_homes(struct weft_place *place, const char *key, int homes, bool elsewhere)
+static void add_locations(struct weft_place *place, const char *key, int locations, bool elsewhere)
 {
     char list[64] = "";
-    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
-        const bool wanted = elsewhere ? home != WEFT_HOME_DEVICE : home == WEFT_HOME_DEVICE;
-        if (!wanted || (elsewhere && (homes >> home & 1) == 0)) continue;
+    for (int location = 0; location < WEFT_LOCATION_COUNT; location++) {
+        const bool wanted =
+            elsewhere ? location != WEFT_LOCATION_DEVICE : location == WEFT_LOCATION_DEVICE;
+        if (!wanted || (elsewhere && (locations >> location & 1) == 0)) continue;
         const size_t length = strlen(list);
         snprintf(list + length, sizeof list - length, "%s\"%s\"", length > 0 ? "," : "",
-                 weft_home_names[home]);
+                 weft_location_names[location]);
     }
     weft_place_add(place, "plan.offload.%s=[%s]", key, list);
 }
@@ -185,16 +186,16 @@ static struct weft_place place_row(const struct choice *choice, const struct wef
     weft_place_add(&place, "plan.policies=%s", row->policy);
     weft_place_add(&place, "plan.work_limit=%.0fM", config->plan.work_limit / 1e6 / HAND_PART + 1);
     if (weft_config_moves_inputs(config))
-        add_homes(&place, "inputs", weft_config_input_homes(config), false);
+        add_locations(&place, "inputs", weft_config_input_locations(config), false);
     if (weft_config_moves_parameters(config))
-        add_homes(&place, "parameters", weft_config_parameter_homes(config), false);
+        add_locations(&place, "parameters", weft_config_parameter_locations(config), false);
     if (!may_offload(config, 1) && !may_offload(config, 2)) return place;
     const int way = strcmp(row->offload, "state") == 0         ? 1
                     : strcmp(row->offload, "activations") == 0 ? 2
                     : strcmp(row->offload, "both") == 0        ? 3
                                                                : 0;
-    add_homes(&place, "state", weft_config_state_homes(config), (way & 1) != 0);
-    add_homes(&place, "activations", weft_config_activation_homes(config), (way & 2) != 0);
+    add_locations(&place, "state", weft_config_state_locations(config), (way & 1) != 0);
+    add_locations(&place, "activations", weft_config_activation_locations(config), (way & 2) != 0);
     return place;
 }
 

@@ -191,7 +191,8 @@ static void add_decisions_of(const struct weft_plan *const plans[BOTH], int32_t 
         const char *own = weft_plan_chosen(plans[side], d)->name;
         const char *other = find_strategy(plans[!side], decision->name, d);
         if (side == RIGHT && other != NULL) continue;
-        if (other == NULL) other = decision->is_of_layer ? weft_home_names[WEFT_HOME_DEVICE] : "-";
+        if (other == NULL)
+            other = decision->is_of_layer ? weft_location_names[WEFT_LOCATION_DEVICE] : "-";
         if (strcmp(own, other) == 0) continue;
         weft_rows_begin(rows, NULL);
         weft_rows_word(rows, 0, decision->name);

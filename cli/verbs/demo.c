@@ -219,8 +219,9 @@ static enum weft_status run_plan(struct demo *demo, int which, struct weft_error
         status =
             weft_fail(err, WEFT_E_STOPPED, "demo: stopped by a signal under %s", planners[which]);
     demo->runs[which].step_ns[demo->rounds] = measured->step_ns;
-    demo->runs[which].fits = demo->runs[which].predicted.total_bytes <= demo->limit_bytes &&
-                             measured->tiers[WEFT_HOME_DEVICE].measured_bytes <= demo->limit_bytes;
+    demo->runs[which].fits =
+        demo->runs[which].predicted.total_bytes <= demo->limit_bytes &&
+        measured->tiers[WEFT_LOCATION_DEVICE].measured_bytes <= demo->limit_bytes;
     weft_text_finish(&result);
     weft_session_close(&session);
     return status;
@@ -301,7 +302,7 @@ static void add_run(const struct demo *demo, int which, struct weft_rows *rows)
     weft_rows_integer(rows, PREDICTED_EXPOSED, p->exposed_ns);
     weft_rows_integer(rows, MEASURED_EXPOSED, m->exposed_ns);
     weft_rows_integer(rows, PLANNED, p->total_bytes);
-    weft_rows_integer(rows, HELD, m->tiers[WEFT_HOME_DEVICE].measured_bytes);
+    weft_rows_integer(rows, HELD, m->tiers[WEFT_LOCATION_DEVICE].measured_bytes);
     weft_rows_integer(rows, FITS, fits);
     weft_rows_show(rows, FITS, fits ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD, fits ? "yes" : "no");
     weft_rows_real(rows, LOSS, m->last_loss);

@@ -54,31 +54,32 @@ static enum weft_status read_axis(const char *text, struct axis *out, struct wef
     return WEFT_OK;
 }
 
-/* Adds a line for each tier that may hold state, and "state_homes" of data. */
-static void say_homes(const struct weft_estimate *estimate, struct weft_answer *answer)
+/* Adds a line for each tier that may hold state, and "state_locations" of data. */
+static void say_locations(const struct weft_estimate *estimate, struct weft_answer *answer)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
     bool any = false;
-    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
-        const struct weft_estimate_home *it = &estimate->homes[home];
+    for (int location = 0; location < WEFT_LOCATION_COUNT; location++) {
+        const struct weft_estimate_location *it = &estimate->locations[location];
         const bool fits = it->least_bytes != INT64_MAX;
         if (!it->given) continue;
         if (!any) weft_answer_open(answer, "state_homes");
         any = true;
-        weft_answer_open(answer, weft_home_names[home]);
+        weft_answer_open(answer, weft_location_names[location]);
         weft_answer_bool(answer, "fits", fits);
         if (fits) weft_answer_integer(answer, "device_needs_bytes", it->least_bytes);
         weft_answer_integer(answer, "ring_bytes", it->ring_bytes);
-        if (home != WEFT_HOME_DEVICE) weft_answer_integer(answer, "held_bytes", it->held_bytes);
+        if (location != WEFT_LOCATION_DEVICE)
+            weft_answer_integer(answer, "held_bytes", it->held_bytes);
         weft_answer_close(answer);
-        weft_answer_say(answer, NULL, "state     all on the %s: %s%s", weft_home_names[home],
-                        fits ? "a rank's device needs " : "no room",
+        weft_answer_say(answer, NULL, "state     all on the %s: %s%s",
+                        weft_location_names[location], fits ? "a rank's device needs " : "no room",
                         fits ? weft_units_show_bytes(it->least_bytes, a) : "");
         if (fits) weft_answer_say(answer, NULL, " at the least");
         if (it->ring_bytes > 0)
             weft_answer_say(answer, NULL, ", a ring of %s in it",
                             weft_units_show_bytes(it->ring_bytes, a));
-        if (home != WEFT_HOME_DEVICE)
+        if (location != WEFT_LOCATION_DEVICE)
             weft_answer_say(answer, NULL, "; there it takes %s of %s",
                             weft_units_show_bytes(it->held_bytes, a),
                             weft_units_show_bytes(it->limit_bytes, b));
@@ -185,7 +186,7 @@ static void say_head(const struct weft_cli *cli, const struct weft_estimate *est
 /* The lines and tables below the table of needs. */
 static void say_rest(const struct weft_estimate *estimate, struct weft_answer *answer)
 {
-    say_homes(estimate, answer);
+    say_locations(estimate, answer);
     weft_answer_say(answer, NULL,
                     "needs     a rank's fullest slot; addresses may cost per cents more\n%s\n",
                     estimate->times[0] != '\0'

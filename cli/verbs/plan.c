@@ -13,7 +13,7 @@
 #include "library/session.h"
 #include "library/target_cost.h"
 #include "program/program_text.h"
-#include "report/away.h"
+#include "report/offloaded.h"
 #include "report/plan_report.h"
 #include "report/study/first_line.h"
 #include "spec/target.h"

@@ -28,7 +28,7 @@
 #include "library/metrics/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
-#include "report/away.h"
+#include "report/offloaded.h"
 #include "report/plan_report.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
@@ -98,7 +98,7 @@ static void put_memory(const struct weft_program *program, const struct weft_tra
                        struct weft_text *out)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES], base[WEFT_UNITS_TEXT_BYTES];
-    const struct weft_tier_use *device = &result->tiers[WEFT_HOME_DEVICE];
+    const struct weft_tier_use *device = &result->tiers[WEFT_LOCATION_DEVICE];
     if (program->base_bytes > 0) {
         weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
                        weft_units_show_bytes(device->measured_bytes, a),
@@ -113,10 +113,10 @@ static void put_memory(const struct weft_program *program, const struct weft_tra
             weft_units_show_bytes(device->planned_bytes - outside->planned_bytes, b),
             weft_units_show_bytes(outside->measured_bytes, base));
     }
-    for (int home = WEFT_HOME_HOST; home < WEFT_HOME_COUNT; home++) {
-        const struct weft_tier_use *use = &result->tiers[home];
+    for (int location = WEFT_LOCATION_HOST; location < WEFT_LOCATION_COUNT; location++) {
+        const struct weft_tier_use *use = &result->tiers[location];
         if (use->planned_bytes == 0 && use->measured_bytes <= 0) continue;
-        weft_text_addf(out, "%-9s %s measured, %s planned a rank\n", weft_home_names[home],
+        weft_text_addf(out, "%-9s %s measured, %s planned a rank\n", weft_location_names[location],
                        weft_units_show_bytes(use->measured_bytes, a),
                        weft_units_show_bytes(use->planned_bytes, b));
     }
@@ -396,7 +396,7 @@ static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resu
     WEFT_TRY(check_training(from, session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
     /* Other configs may plan without a disk, which may be gone. */
-    if (weft_config_state_homes(session->config) == 1 << WEFT_HOME_DISK)
+    if (weft_config_state_locations(session->config) == 1 << WEFT_LOCATION_DISK)
         WEFT_TRY(weft_job_check_disk(session->config, NULL, err));
     return weft_resume_tell(from, session->config, err);
 }

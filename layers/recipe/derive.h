@@ -15,7 +15,7 @@ enum weft_status weft_walk_save(struct weft_walk *walk, struct weft_error *err);
 uint64_t weft_walk_group(const struct weft_walk *walk, const struct weft_value *value);
 /* True if a backward reads a value on the place. */
 bool weft_walk_is_read(const struct weft_walk *walk, int32_t place);
-/* Sets homes of places, and the steps that restore, for kept groups. Offsets stay. */
+/* Sets locations of places, and the steps that restore, for kept groups. Offsets stay. */
 void weft_walk_drop(struct weft_walk *walk, uint64_t keeps);
 /* Gives the walk a level that keeps such groups, with offsets of all values. */
 void weft_walk_keep(struct weft_walk *walk, enum weft_recompute level, uint64_t keeps);

@@ -57,7 +57,7 @@ static struct corner corner_of(struct weft_walk *walk, uint64_t keeps)
     struct corner out = {.keeps = keeps};
     weft_walk_drop(walk, keeps);
     for (int32_t i = 1; i < walk->n_values; i++)
-        if (walk->values[i].place == i && walk->values[i].home == WEFT_VALUE_KEPT)
+        if (walk->values[i].place == i && walk->values[i].location == WEFT_VALUE_KEPT)
             out.bytes += (double)weft_walk_bytes(walk, &walk->values[i]);
     for (int32_t i = 0; i < walk->n_steps; i++)
         out.cost += step_cost(walk, &walk->steps[i]);
@@ -70,7 +70,7 @@ static uint64_t all_groups(struct weft_walk *walk)
     uint64_t groups = 0;
     weft_walk_drop(walk, 0);
     for (int32_t i = 1; i < walk->n_values; i++)
-        if (walk->values[i].place == i && walk->values[i].home == WEFT_VALUE_DROPPED &&
+        if (walk->values[i].place == i && walk->values[i].location == WEFT_VALUE_DROPPED &&
             weft_walk_is_read(walk, i))
             groups |= weft_walk_group(walk, &walk->values[i]);
     return groups;
@@ -172,13 +172,13 @@ static void name_step(const struct weft_walk *walk, const struct weft_walk_step 
     int32_t n = 0;
     for (int32_t i = 0; i < step->n_statistics; i++) {
         const struct weft_value *value = &walk->values[step->statistics[i]];
-        if (walk->values[value->place].home != WEFT_VALUE_KEPT) continue;
+        if (walk->values[value->place].location != WEFT_VALUE_KEPT) continue;
         if (n == 0) weft_text_addf(out, "%s%s", *named ? ", " : "", value->name);
         weft_text_addf(out, "%s%s", n++ == 0 ? " (" : ", ", value->suffix);
     }
     for (int32_t i = 0; i < step->n_out; i++) {
         const struct weft_value *value = &walk->values[step->out[i]];
-        if (value->place != step->out[i] || value->home != WEFT_VALUE_KEPT) continue;
+        if (value->place != step->out[i] || value->location != WEFT_VALUE_KEPT) continue;
         if (n > 0)
             weft_text_add(out, ", output");
         else

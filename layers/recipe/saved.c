@@ -100,7 +100,7 @@ static void place_temporaries(struct weft_walk *walk)
     int32_t of[WEFT_WALK_VALUES], n = 0;
     for (int32_t i = 1; i < walk->n_values; i++) {
         const struct weft_value *value = &walk->values[i];
-        if (value->place != i || value->home != WEFT_VALUE_TEMPORARY) continue;
+        if (value->place != i || value->location != WEFT_VALUE_TEMPORARY) continue;
         struct weft_part part = {.bytes = weft_walk_bytes(walk, value), .first = value->maker};
         for (int32_t k = i; k < walk->n_values; k++)
             if (walk->values[k].place == i && walk->values[k].reader > part.last)
@@ -116,7 +116,7 @@ static void place_temporaries(struct weft_walk *walk)
     walk->forward_bytes = weft_plus(&walk->fits, walk->forward_scores, most_forward_scores(walk));
 }
 
-static void find_homes(struct weft_walk *walk, uint64_t keeps)
+static void find_locations(struct weft_walk *walk, uint64_t keeps)
 {
     const int32_t y =
         walk->output == WEFT_WALK_NONE ? WEFT_WALK_NONE : walk->values[walk->output].place;
@@ -125,13 +125,13 @@ static void find_homes(struct weft_walk *walk, uint64_t keeps)
         const bool is_read = weft_walk_is_read(walk, i);
         if (value->place != i) continue;
         if (i == y)
-            value->home = WEFT_VALUE_OUTPUT;
+            value->location = WEFT_VALUE_OUTPUT;
         else if (is_read && keeps_place(walk, value, keeps))
-            value->home = WEFT_VALUE_KEPT;
+            value->location = WEFT_VALUE_KEPT;
         else if (is_read || walk->level != WEFT_RECOMPUTE_NONE)
-            value->home = WEFT_VALUE_DROPPED;
+            value->location = WEFT_VALUE_DROPPED;
         else
-            value->home = WEFT_VALUE_TEMPORARY;
+            value->location = WEFT_VALUE_TEMPORARY;
     }
 }
 
@@ -142,8 +142,8 @@ static void place_values(struct weft_walk *walk)
     for (int32_t i = 1; i < walk->n_values; i++) {
         struct weft_value *value = &walk->values[i];
         if (value->place != i) continue;
-        if (value->home == WEFT_VALUE_KEPT) put_value(walk, value, &walk->kept_bytes);
-        if (value->home == WEFT_VALUE_DROPPED) put_value(walk, value, &walk->dropped_bytes);
+        if (value->location == WEFT_VALUE_KEPT) put_value(walk, value, &walk->kept_bytes);
+        if (value->location == WEFT_VALUE_DROPPED) put_value(walk, value, &walk->dropped_bytes);
     }
     place_temporaries(walk);
 }
@@ -156,7 +156,7 @@ static void want_inputs(const struct weft_walk *walk, const struct weft_walk_ste
         const int32_t value = i < 0 ? step->add.value : step->in[i].value;
         if (value == WEFT_WALK_NONE) continue;
         const int32_t place = walk->values[value].place;
-        if (walk->values[place].home == WEFT_VALUE_DROPPED) wanted[place] = true;
+        if (walk->values[place].location == WEFT_VALUE_DROPPED) wanted[place] = true;
     }
 }
 
@@ -165,7 +165,7 @@ static void find_restored(struct weft_walk *walk)
 {
     bool wanted[WEFT_WALK_VALUES] = {false};
     for (int32_t i = 1; i < walk->n_values; i++)
-        wanted[i] = walk->values[i].home == WEFT_VALUE_DROPPED && weft_walk_is_read(walk, i);
+        wanted[i] = walk->values[i].location == WEFT_VALUE_DROPPED && weft_walk_is_read(walk, i);
     for (int32_t i = walk->n_steps - 1; i >= 0; i--) {
         struct weft_walk_step *step = &walk->steps[i];
         bool first = false, second = false;
@@ -175,7 +175,7 @@ static void find_restored(struct weft_walk *walk)
         first = first || wanted[walk->values[step->out[0]].place];
         second = step->n_out > 1 && wanted[walk->values[step->out[1]].place];
         if (!first && !second) continue;
-        const bool keeps = walk->values[step->out[0]].home == WEFT_VALUE_KEPT;
+        const bool keeps = walk->values[step->out[0]].location == WEFT_VALUE_KEPT;
         step->restore = !first && keeps ? WEFT_RESTORE_THEN : WEFT_RESTORE_ALL;
         if (step->restore == WEFT_RESTORE_ALL) want_inputs(walk, step, wanted);
     }
@@ -183,7 +183,7 @@ static void find_restored(struct weft_walk *walk)
 
 void weft_walk_drop(struct weft_walk *walk, uint64_t keeps)
 {
-    find_homes(walk, keeps);
+    find_locations(walk, keeps);
     find_restored(walk);
 }
 

@@ -16,7 +16,7 @@ enum { WEFT_WALK_VALUES = 1 + WEFT_RECIPE_STEPS * 2 };
 
 enum weft_value_dtype { WEFT_VALUE_COMPUTE, WEFT_VALUE_F32, WEFT_VALUE_INT32 };
 
-enum weft_value_home {
+enum weft_value_location {
     WEFT_VALUE_INPUT,    /* the call's input */
     WEFT_VALUE_OUTPUT,   /* the call's output */
     WEFT_VALUE_KEPT,     /* at an offset of the saved bytes */
@@ -29,15 +29,15 @@ struct weft_value {
     const char *suffix; /* of a statistic; otherwise NULL */
     enum weft_value_dtype dtype;
     int64_t rows, columns;
-    int64_t gap;               /* elements between rows, neither read nor written */
-    int32_t maker;             /* step, or WEFT_WALK_NONE for the input */
-    int32_t place;             /* value with the memory */
-    int32_t n_readers;         /* steps that read it in forward */
-    int32_t reader;            /* the last of them, or WEFT_WALK_NONE */
-    bool is_needed;            /* a backward reads it */
-    bool trains;               /* a tensor comes before it, so backward needs its gradient */
-    enum weft_value_home home; /* of a place */
-    int64_t offset;            /* of a place; bytes, -1 if a size overflows */
+    int64_t gap;       /* elements between rows, neither read nor written */
+    int32_t maker;     /* step, or WEFT_WALK_NONE for the input */
+    int32_t place;     /* value with the memory */
+    int32_t n_readers; /* steps that read it in forward */
+    int32_t reader;    /* the last of them, or WEFT_WALK_NONE */
+    bool is_needed;    /* a backward reads it */
+    bool trains;       /* a tensor comes before it, so backward needs its gradient */
+    enum weft_value_location location; /* of a place */
+    int64_t offset;                    /* of a place; bytes, -1 if a size overflows */
 };
 
 /* Columns from `from` up to `to` of a value. */

@@ -305,10 +305,10 @@ void weft_metrics_result(const struct weft_train_result *result, const struct we
     put_measured(&writer, "exposed_ns", result->exposed_ns);
     put_measured(&writer, "overlapped_ns", result->overlapped_ns);
     put_measured(&writer, "data_wait_ns", result->data_wait_ns);
-    put_use(&writer, "", &result->tiers[WEFT_HOME_DEVICE]);
+    put_use(&writer, "", &result->tiers[WEFT_LOCATION_DEVICE]);
     put_use(&writer, "outside_", &result->outside);
-    put_use(&writer, "host_", &result->tiers[WEFT_HOME_HOST]);
-    put_use(&writer, "disk_", &result->tiers[WEFT_HOME_DISK]);
+    put_use(&writer, "host_", &result->tiers[WEFT_LOCATION_HOST]);
+    put_use(&writer, "disk_", &result->tiers[WEFT_LOCATION_DISK]);
     weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
     weft_json_put_integer(&writer, "ring_bytes", result->ring_bytes);
     weft_json_put_bool(&writer, "emulated", result->emulated);

@@ -428,8 +428,9 @@ static enum weft_status check_step(struct maker *maker)
     const int32_t n_networks = weft_problem_agree_lane(maker->problem);
     for (int32_t d = maker->out->n_units; d < maker->problem->n_decisions; d++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(maker->plan, d);
-        if (chosen->home != WEFT_HOME_DEVICE || (chosen->recompute != WEFT_RECOMPUTE_NONE &&
-                                                 !weft_problem_target(maker->problem)->is_foreign))
+        if (chosen->location != WEFT_LOCATION_DEVICE ||
+            (chosen->recompute != WEFT_RECOMPUTE_NONE &&
+             !weft_problem_target(maker->problem)->is_foreign))
             WEFT_TRY(add_sentence(maker, "FSDP2 keeps the saved activations of %s.",
                                   maker->problem->decisions[d].name));
     }

@@ -221,13 +221,13 @@ static const struct weft_stack *make_stack(struct weft_report *report, int32_t i
 }
 
 /* Bytes that a run measured in a tier; NAN: none. */
-static double measured_bytes(const struct weft_source *record, enum weft_home tier)
+static double measured_bytes(const struct weft_source *record, enum weft_location tier)
 {
     if (record->result == NULL) return NAN;
     const struct weft_json_value *root = weft_json_root(record->result);
-    if (tier == WEFT_HOME_DEVICE) return weft_record_number(root, "measured_bytes");
-    return weft_record_number(root, tier == WEFT_HOME_HOST ? "host_measured_bytes"
-                                                           : "disk_measured_bytes");
+    if (tier == WEFT_LOCATION_DEVICE) return weft_record_number(root, "measured_bytes");
+    return weft_record_number(root, tier == WEFT_LOCATION_HOST ? "host_measured_bytes"
+                                                               : "disk_measured_bytes");
 }
 
 /* A row for each tier of a rank, if there are several. */

@@ -37,9 +37,9 @@ void weft_answer_ways(const struct weft_plan *plan, struct weft_text *out)
     add_policies(plan, out);
     for (int32_t d = 0; d < plan->problem->n_decisions; d++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, d);
-        const bool is_moved = chosen->home != WEFT_HOME_DEVICE;
+        const bool is_moved = chosen->location != WEFT_LOCATION_DEVICE;
         recomputed += chosen->recompute != WEFT_RECOMPUTE_NONE;
-        inputs += chosen->input != WEFT_HOME_DEVICE;
+        inputs += chosen->input != WEFT_LOCATION_DEVICE;
         saved += plan->problem->decisions[d].is_of_layer && is_moved;
         states += !plan->problem->decisions[d].is_of_layer && is_moved;
     }

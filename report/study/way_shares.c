@@ -31,7 +31,8 @@ struct weft_way_shares weft_way_shares_of(const struct weft_plan *plan)
         const struct weft_problem_strategy *of = weft_problem_chosen(problem, plan->strategies, d);
         if (decision->is_of_layer) {
             const double own = (double)saved_bytes(problem, decision);
-            const struct weft_layer_choice choice = {of->home, of->recompute, WEFT_HOME_DEVICE};
+            const struct weft_layer_choice choice = {of->location, of->recompute,
+                                                     WEFT_LOCATION_DEVICE};
             out.saved[weft_layer_choice_number(choice)] += own;
             bytes += own;
         } else {

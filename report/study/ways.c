@@ -150,7 +150,7 @@ static bool find_largest(const struct weft_problem *problem, const struct weft_m
     return *n > 0;
 }
 
-enum { OF, NAMES, ALIKE, STRATEGY, REST, TIER, N_TIERS = WEFT_HOME_COUNT };
+enum { OF, NAMES, ALIKE, STRATEGY, REST, TIER, N_TIERS = WEFT_LOCATION_COUNT };
 enum { COMPUTE = TIER + N_TIERS, NETWORK, COPIES, KEEPS, N_COLUMNS };
 
 /* Columns of data. A table of text has heads for some. */
@@ -160,9 +160,9 @@ static const struct weft_column columns[N_COLUMNS] = {
     [ALIKE] = {"alike", NULL, 'r', WEFT_FIGURE_INTEGER, 0},
     [STRATEGY] = {"strategy", NULL, 'l', WEFT_FIGURE_WORD, 0},
     [REST] = {"rest_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-    [TIER + WEFT_HOME_DEVICE] = {"device_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-    [TIER + WEFT_HOME_HOST] = {"host_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
-    [TIER + WEFT_HOME_DISK] = {"disk_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [TIER + WEFT_LOCATION_DEVICE] = {"device_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [TIER + WEFT_LOCATION_HOST] = {"host_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
+    [TIER + WEFT_LOCATION_DISK] = {"disk_bytes", NULL, 'r', WEFT_FIGURE_BYTES, 0},
     [COMPUTE] = {"compute_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
     [NETWORK] = {"network_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
     [COPIES] = {"copies_ns", NULL, 'r', WEFT_FIGURE_NS, WEFT_COLUMN_NULL},
@@ -229,7 +229,7 @@ static void say_largest(const struct weft_problem *problem, const struct weft_mo
     struct weft_rows *rows = weft_answer_table(answer, NULL, columns, N_COLUMNS);
     weft_rows_head(rows, STRATEGY, "strategy");
     weft_rows_head(rows, REST, of_layers ? "kept" : "at rest");
-    weft_rows_head(rows, TIER + WEFT_HOME_DEVICE, "at most");
+    weft_rows_head(rows, TIER + WEFT_LOCATION_DEVICE, "at most");
     for (int32_t t = 1; t < problem->n_tiers; t++)
         weft_rows_head(rows, TIER + (int32_t)problem->tiers[t].kind, "%s", problem->tiers[t].name);
     weft_rows_head(rows, COMPUTE, of_layers ? "adds" : "update");

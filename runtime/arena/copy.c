@@ -8,7 +8,7 @@ struct copy_task {
     struct weft_copier *copier;
     enum weft_copy_direction direction;
     int32_t n;
-    struct weft_memory_span here[WEFT_ARENA_MOST_PIECES], there[WEFT_ARENA_MOST_PIECES];
+    struct weft_memory_span here[WEFT_ARENA_MOST_PIECES], outside[WEFT_ARENA_MOST_PIECES];
 };
 _Static_assert(sizeof(struct copy_task) <= WEFT_TASK_BYTES, "the argument of a task");
 
@@ -17,8 +17,8 @@ static enum weft_status copy_pieces(struct weft_stream *stream, const void *argu
 {
     const struct copy_task *task = argument;
     const bool down = task->direction == WEFT_COPY_DOWN;
-    const struct weft_memory_span *to = down ? task->there : task->here;
-    const struct weft_memory_span *from = down ? task->here : task->there;
+    const struct weft_memory_span *to = down ? task->outside : task->here;
+    const struct weft_memory_span *from = down ? task->here : task->outside;
     int64_t ticket;
     (void)stream;
     WEFT_TRY(weft_copier_submit(task->copier, task->direction, to, task->n, from, task->n, &ticket,
@@ -53,9 +53,9 @@ void weft_arena_copy(struct weft_arena *arena, struct weft_stream *stream,
     unsigned char *memory = weft_arena_memory(arena);
     const unsigned char *address = weft_arena_address(arena);
     for (int32_t i = 0; i < copy->n; i++) {
-        task.there[i] = copy->there[i];
+        task.outside[i] = copy->outside[i];
         task.here[i] = (struct weft_memory_span){memory + ((unsigned char *)copy->at[i] - address),
-                                                 copy->there[i].bytes};
+                                                 copy->outside[i].bytes};
     }
     weft_stream_push(stream, copy_pieces, &task, sizeof task);
 }

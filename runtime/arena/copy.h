@@ -20,7 +20,7 @@ struct weft_arena_copy {
     enum weft_copy_direction direction;
     int32_t n;
     void *at[WEFT_ARENA_MOST_PIECES];
-    struct weft_memory_span there[WEFT_ARENA_MOST_PIECES];
+    struct weft_memory_span outside[WEFT_ARENA_MOST_PIECES];
 };
 
 /* True if copies need pinned memory and no copier. */

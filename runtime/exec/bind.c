@@ -143,7 +143,7 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
                                  : output_address(binding, at->layer - 1, backward);
     call->targets = buffer_address(binding, WEFT_BUFFER_TARGETS, -1);
     call->output = output_address(binding, at->layer, backward);
-    bool restored = backward && weft_program_saves_away(exec->options.program, at->layer);
+    bool restored = backward && weft_program_saves_offloaded(exec->options.program, at->layer);
     call->saved =
         buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
     call->recompute = weft_program_recompute(exec->options.program, at->layer);
@@ -374,7 +374,7 @@ static struct exec_saved saved_of(const struct binding *binding)
     cut_block(binding, touched.buffer, &from, &saved.bytes);
     saved.at = binding->exec->base + touched.offset + from;
     const int64_t whole = program->buffers[touched.buffer].used_bytes;
-    saved.there = places[at->layer] + weft_program_place(program, at->micro, whole) + from;
+    saved.on_host = places[at->layer] + weft_program_place(program, at->micro, whole) + from;
     return saved;
 }
 
@@ -387,17 +387,18 @@ static struct exec_slice slice_of(const struct binding *binding)
     return slice;
 }
 
-static enum weft_status bind_there(const struct binding *binding, const struct exec_there **out,
-                                   struct weft_error *err)
+static enum weft_status bind_host_update(const struct binding *binding,
+                                         const struct exec_host_update **out,
+                                         struct weft_error *err)
 {
     const struct weft_instruction *at = binding->at;
     const struct exec_unit *unit = &binding->exec->units[at->unit];
     enum weft_buffer_kind kind = unit->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD;
     if (at->op == WEFT_OP_GRADIENT_DOWN) kind = WEFT_BUFFER_REDUCED;
-    struct exec_there *there;
-    WEFT_TRY(weft_exec_bind_there(binding->exec, unit, at->block,
-                                  buffer_address(binding, kind, at->unit), &there, err));
-    *out = there;
+    struct exec_host_update *update;
+    WEFT_TRY(weft_exec_bind_host_update(binding->exec, unit, at->block,
+                                        buffer_address(binding, kind, at->unit), &update, err));
+    *out = update;
     return WEFT_OK;
 }
 
@@ -422,7 +423,7 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_GRADIENT_DOWN:
     case WEFT_OP_HOST_UPDATE:
     case WEFT_OP_PARAMETERS_UP:
-        return bind_there(binding, &bound->with.there, err);
+        return bind_host_update(binding, &bound->with.update, err);
     case WEFT_OP_ZERO:
         bound->with.unit.unit = &binding->exec->units[at->unit];
         bound->with.unit.gradient = buffer_address(binding, WEFT_BUFFER_GRADIENT, at->unit);

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 
 #include "runtime/exec/average.h"
-#include "runtime/exec/away.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/host_update.h"
 #include "runtime/exec/looks.h"
+#include "runtime/exec/offloaded.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/poison.h"
 #include "runtime/exec/units.h"
@@ -61,7 +61,7 @@ static enum weft_status fill_exec(struct weft_exec *exec, struct weft_error *err
     WEFT_TRY(weft_exec_units_fill(exec, err));
     WEFT_TRY(weft_exec_host_create(exec, &exec->host, err));
     WEFT_TRY(weft_exec_updater_create(exec, &exec->updater, err));
-    WEFT_TRY(weft_exec_away_create(exec, &exec->away, err));
+    WEFT_TRY(weft_exec_offloaded_create(exec, &exec->offloaded, err));
     WEFT_TRY(weft_exec_lanes_open(exec, err));
     exec->records =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
@@ -104,7 +104,7 @@ void weft_exec_destroy(struct weft_exec *exec)
     for (int32_t i = 0; exec->events != NULL && i < exec->options.program->n_instructions; i++) {
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }
-    weft_exec_away_destroy(exec->away);
+    weft_exec_offloaded_destroy(exec->offloaded);
     weft_exec_updater_destroy(exec->updater);
     weft_exec_host_destroy(exec->host);
     weft_exec_live_destroy(exec->live);
@@ -185,13 +185,13 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
                             bound->with.unit.from, bound->with.unit.bytes);
         return;
     case WEFT_OP_GRADIENT_DOWN:
-        weft_exec_push_gradient_down(exec, bound->stream, bound->with.there);
+        weft_exec_push_gradient_down(exec, bound->stream, bound->with.update);
         return;
     case WEFT_OP_HOST_UPDATE:
-        weft_exec_push_host_update(exec, bound->stream, bound->with.there);
+        weft_exec_push_host_update(exec, bound->stream, bound->with.update);
         return;
     case WEFT_OP_PARAMETERS_UP:
-        weft_exec_push_parameters_up(exec, bound->stream, bound->with.there);
+        weft_exec_push_parameters_up(exec, bound->stream, bound->with.update);
         return;
     case WEFT_OP_SAVED_DOWN:
     case WEFT_OP_INPUT_DOWN:
@@ -314,7 +314,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     if (status == WEFT_OK) status = weft_exec_poison_check(exec, err);
     if (status != WEFT_OK) return status;
     exec->follows = exec->hashed = true;
-    weft_exec_away_warn(exec->away);
+    weft_exec_offloaded_warn(exec->offloaded);
     weft_exec_host_warn(exec->host);
     if (trace != NULL) fill_trace(exec, trace);
     *result = weft_exec_finish(exec);
@@ -354,7 +354,7 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
 {
     const struct weft_problem *problem = exec->options.plan->problem;
     if (bound->op != WEFT_OP_MARK) return bound->updates;
-    return exec->away != NULL || exec->host != NULL ||
+    return exec->offloaded != NULL || exec->host != NULL ||
            (problem->period.agreed_updates && problem->slots[bound->slot].kind == WEFT_SLOT_UPDATE);
 }
 
@@ -385,22 +385,22 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
 
 int64_t weft_exec_ring_bytes(const struct weft_exec *exec)
 {
-    return weft_exec_away_ring_bytes(exec->away);
+    return weft_exec_offloaded_ring_bytes(exec->offloaded);
 }
 
-int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home)
+int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_location location)
 {
     const struct weft_program *program = exec->options.program;
     const bool ring_on_device = program->staging_bytes > program->comm_bytes;
-    switch (home) {
-    case WEFT_HOME_DEVICE:
+    switch (location) {
+    case WEFT_LOCATION_DEVICE:
         return ring_on_device ? weft_exec_ring_bytes(exec) : 0;
-    case WEFT_HOME_HOST:
+    case WEFT_LOCATION_HOST:
         return weft_exec_host_resident_bytes(exec->host) +
                (ring_on_device ? 0 : weft_exec_ring_bytes(exec));
-    case WEFT_HOME_DISK:
-        return weft_exec_away_file_bytes(exec->away);
-    case WEFT_HOME_COUNT:
+    case WEFT_LOCATION_DISK:
+        return weft_exec_offloaded_file_bytes(exec->offloaded);
+    case WEFT_LOCATION_COUNT:
         break;
     }
     return 0;

@@ -106,7 +106,7 @@ int64_t weft_exec_ring_bytes(const struct weft_exec *exec);
 /* Bytes that this rank keeps in a tier outside its arena. Host: pages that are in memory now, and
  * the ring if the plan counts it there. Disk: the file. Device: the ring if the plan counts it
  * there. Takes no memory. */
-int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
+int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_location location);
 
 /* With poison, bytes of all pages that were ever touched, found by pattern. Otherwise the planned
  * bytes. Call it after settle. */

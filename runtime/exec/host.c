@@ -33,9 +33,9 @@ static int64_t bytes_there(const struct exec_unit *unit, int part)
 {
     const int64_t elements = unit->state_bytes.end / (int64_t)sizeof(float);
     if (part == EXEC_HOST_PARAMETERS && unit->fetches) return unit->parameter_bytes.end;
-    if (unit->home != WEFT_HOME_HOST) return 0;
+    if (unit->location != WEFT_LOCATION_HOST) return 0;
     if (part < WEFT_STATE_COUNT) return unit->states[part] ? unit->state_bytes.end : 0;
-    if (!unit->there) return 0;
+    if (!unit->on_host) return 0;
     if (part == EXEC_HOST_GRADIENT) return elements * weft_dtype_bytes(unit->nn.gradient_dtype);
     return unit->nn.dtype == WEFT_F32 ? 0 : elements * weft_dtype_bytes(unit->nn.dtype);
 }
@@ -140,8 +140,8 @@ enum weft_status weft_exec_host_create(const struct weft_exec *exec, struct exec
                                        struct weft_error *err)
 {
     const struct weft_cluster *cluster = &exec->options.config->cluster;
-    if (!weft_exec_has_home(exec, WEFT_HOME_HOST) && exec->options.program->host_bytes == 0 &&
-        !weft_exec_fetches(exec))
+    if (!weft_exec_has_location(exec, WEFT_LOCATION_HOST) &&
+        exec->options.program->host_bytes == 0 && !weft_exec_fetches(exec))
         return WEFT_OK;
     if (!cluster->host.given)
         return weft_fail(err, WEFT_E_DATA,
@@ -179,7 +179,7 @@ void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
         if (whole.bytes == 0) continue;
         const struct weft_memory_span span = {(unsigned char *)whole.at + from, bytes};
         copy.at[copy.n] = weft_exec_state_at(&unit->nn, (enum weft_state)state) + from;
-        copy.there[copy.n++] = span;
+        copy.outside[copy.n++] = span;
         host->copied_bytes[direction] += span.bytes;
     }
     weft_arena_copy(exec->arena, stream, &copy);
@@ -188,7 +188,7 @@ void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved)
 {
-    unsigned char *there = exec->host->saved + saved->there;
+    unsigned char *there = exec->host->saved + saved->on_host;
     weft_exec_push_host_copy(exec, stream, direction, saved->at,
                              (struct weft_memory_span){there, saved->bytes});
 }
@@ -213,7 +213,7 @@ void weft_exec_push_host_copy(struct weft_exec *exec, struct weft_stream *stream
 {
     struct exec_host *host = exec->host;
     const struct weft_arena_copy copy = {
-        .copier = host->copier, .direction = direction, .n = 1, .at = {at}, .there = {there}};
+        .copier = host->copier, .direction = direction, .n = 1, .at = {at}, .outside = {there}};
     host->copied_bytes[direction] += there.bytes;
     weft_arena_copy(exec->arena, stream, &copy);
 }

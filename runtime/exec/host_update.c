@@ -14,7 +14,7 @@ enum { MOST_THREADS = 64 };
 /* Elements [from, to) of a unit's state, within one block. */
 struct share {
     const struct weft_exec *exec;
-    const struct exec_there *there;
+    const struct exec_host_update *on_host;
     int64_t from, to;
     bool hashes; /* of the whole block: train.fingerprint asks for it */
 };
@@ -45,53 +45,53 @@ static bool cut_piece(struct weft_nn_piece *piece, int64_t from, int64_t to)
     return true;
 }
 
-enum weft_status weft_exec_bind_there(struct weft_exec *exec, const struct exec_unit *unit,
-                                      int32_t block, void *at, struct exec_there **out,
-                                      struct weft_error *err)
+enum weft_status weft_exec_bind_host_update(struct weft_exec *exec, const struct exec_unit *unit,
+                                            int32_t block, void *at, struct exec_host_update **out,
+                                            struct weft_error *err)
 {
     const int64_t slice = slice_of(exec, unit), from = block * slice;
-    struct exec_there *there = weft_pool_array(&exec->pool, 1, sizeof *there);
+    struct exec_host_update *on_host = weft_pool_array(&exec->pool, 1, sizeof *on_host);
     struct weft_nn_piece *pieces =
         weft_pool_array(&exec->pool, (size_t)unit->nn.n_own + 1, sizeof *pieces);
     int64_t n = 0;
-    if (there == NULL || pieces == NULL) return weft_fail_memory(err, "a block of an update");
+    if (on_host == NULL || pieces == NULL) return weft_fail_memory(err, "a block of an update");
     for (int64_t i = 0; i < unit->nn.n_own; i++) {
         pieces[n] = unit->nn.own[i];
         n += cut_piece(&pieces[n], from, from + slice);
     }
-    *there = (struct exec_there){.unit = unit, .block = block, .at = at, .part = unit->nn};
-    there->part.gradient = at;
-    there->part.own = there->part.renew = pieces;
-    there->part.n_own = there->part.n_renew = n;
-    *out = there;
+    *on_host = (struct exec_host_update){.unit = unit, .block = block, .at = at, .part = unit->nn};
+    on_host->part.gradient = at;
+    on_host->part.own = on_host->part.renew = pieces;
+    on_host->part.n_own = on_host->part.n_renew = n;
+    *out = on_host;
     return WEFT_OK;
 }
 
-static unsigned char *part_at(const struct weft_exec *exec, const struct exec_there *there,
+static unsigned char *part_at(const struct weft_exec *exec, const struct exec_host_update *on_host,
                               enum exec_host_part part)
 {
-    return weft_exec_host_part(exec->host, there->unit->index, part).at;
+    return weft_exec_host_part(exec->host, on_host->unit->index, part).at;
 }
 
-static float *state_at(const struct weft_exec *exec, const struct exec_there *there,
+static float *state_at(const struct weft_exec *exec, const struct exec_host_update *on_host,
                        enum exec_host_part part, int64_t element)
 {
-    float *state = (float *)(void *)part_at(exec, there, part);
+    float *state = (float *)(void *)part_at(exec, on_host, part);
     return state == NULL ? NULL : state + element;
 }
 
-static void update_piece(const struct weft_exec *exec, const struct exec_there *there,
+static void update_piece(const struct weft_exec *exec, const struct exec_host_update *on_host,
                          const struct weft_nn_piece *piece)
 {
-    const struct weft_nn_unit *nn = &there->unit->nn;
-    unsigned char *copy = part_at(exec, there, EXEC_HOST_PARAMETERS);
+    const struct weft_nn_unit *nn = &on_host->unit->nn;
+    unsigned char *copy = part_at(exec, on_host, EXEC_HOST_PARAMETERS);
     const struct weft_update update = {
-        .parameters = state_at(exec, there, EXEC_HOST_MASTER, piece->state_at),
-        .gradients = part_at(exec, there, EXEC_HOST_GRADIENT) +
+        .parameters = state_at(exec, on_host, EXEC_HOST_MASTER, piece->state_at),
+        .gradients = part_at(exec, on_host, EXEC_HOST_GRADIENT) +
                      piece->state_at * weft_dtype_bytes(nn->gradient_dtype),
         .gradient_dtype = nn->gradient_dtype,
-        .moment1 = state_at(exec, there, EXEC_HOST_MOMENT1, piece->state_at),
-        .moment2 = state_at(exec, there, EXEC_HOST_MOMENT2, piece->state_at),
+        .moment1 = state_at(exec, on_host, EXEC_HOST_MOMENT1, piece->state_at),
+        .moment2 = state_at(exec, on_host, EXEC_HOST_MOMENT2, piece->state_at),
         .copy = copy == NULL ? NULL : copy + piece->state_at * weft_dtype_bytes(nn->dtype),
         .copy_dtype = nn->dtype,
         .n = piece->count,
@@ -103,22 +103,23 @@ static void update_piece(const struct weft_exec *exec, const struct exec_there *
 
 static void update_share(const struct share *share)
 {
-    for (int64_t i = 0; i < share->there->part.n_renew; i++) {
-        struct weft_nn_piece piece = share->there->part.renew[i];
+    for (int64_t i = 0; i < share->on_host->part.n_renew; i++) {
+        struct weft_nn_piece piece = share->on_host->part.renew[i];
         if (cut_piece(&piece, share->from, share->to))
-            update_piece(share->exec, share->there, &piece);
+            update_piece(share->exec, share->on_host, &piece);
     }
 }
 
 /* Hashes the master of a block, in the stream's own thread. */
 static void hash_block(const struct share *share, struct weft_hash *sum)
 {
-    for (int64_t i = 0; i < share->there->part.n_own; i++) {
-        struct weft_nn_piece piece = share->there->part.own[i];
+    for (int64_t i = 0; i < share->on_host->part.n_own; i++) {
+        struct weft_nn_piece piece = share->on_host->part.own[i];
         if (cut_piece(&piece, share->from, share->to))
             weft_nn_hash_elements(
                 sum, piece.name, piece.first,
-                state_at(share->exec, share->there, EXEC_HOST_MASTER, piece.state_at), piece.count);
+                state_at(share->exec, share->on_host, EXEC_HOST_MASTER, piece.state_at),
+                piece.count);
     }
 }
 
@@ -149,7 +150,7 @@ static enum weft_status say_hang(void *context, int32_t lane, const void *reques
     (void)context;
     (void)lane;
     return weft_fail(err, WEFT_E_HANG, "an update of unit %s on the host has not ended in time",
-                     share->exec->options.shards->units[share->there->unit->index].name);
+                     share->exec->options.shards->units[share->on_host->unit->index].name);
 }
 
 enum weft_status weft_exec_updater_create(const struct weft_exec *exec, struct exec_updater **out,
@@ -157,7 +158,7 @@ enum weft_status weft_exec_updater_create(const struct weft_exec *exec, struct e
 {
     bool any = false;
     for (int32_t u = 0; u < exec->options.program->n_units; u++)
-        any |= weft_program_updates_there(exec->options.program, u);
+        any |= weft_program_updates_on_host(exec->options.program, u);
     if (!any) return WEFT_OK;
     int32_t threads;
     WEFT_TRY(weft_exec_update_threads(exec->options.config, exec->options.comm, &threads, err));
@@ -235,26 +236,26 @@ static enum weft_status update_block(struct weft_stream *stream, const void *arg
 }
 
 void weft_exec_push_host_update(struct weft_exec *exec, struct weft_stream *stream,
-                                const struct exec_there *there)
+                                const struct exec_host_update *on_host)
 {
-    const int64_t slice = slice_of(exec, there->unit), from = there->block * slice;
-    const struct share share = {exec, there, from, from + slice, exec->hashes};
+    const int64_t slice = slice_of(exec, on_host->unit), from = on_host->block * slice;
+    const struct share share = {exec, on_host, from, from + slice, exec->hashes};
     weft_arena_read(exec->arena, stream, EXEC_OWN(exec, step.stop), sizeof exec->updater->stop,
                     &exec->updater->stop);
     weft_stream_push(stream, update_block, &share, sizeof share);
 }
 
 void weft_exec_push_gradient_down(struct weft_exec *exec, struct weft_stream *stream,
-                                  const struct exec_there *there)
+                                  const struct exec_host_update *on_host)
 {
-    const struct weft_nn_unit *nn = &there->unit->nn;
-    const int64_t bytes = slice_of(exec, there->unit) * weft_dtype_bytes(nn->gradient_dtype);
-    const int64_t from = there->block * bytes;
+    const struct weft_nn_unit *nn = &on_host->unit->nn;
+    const int64_t bytes = slice_of(exec, on_host->unit) * weft_dtype_bytes(nn->gradient_dtype);
+    const int64_t from = on_host->block * bytes;
     if (!exec->options.program->period.rotated)
-        weft_exec_push_norm_of(exec, stream, there->unit->index, &there->part);
+        weft_exec_push_norm_of(exec, stream, on_host->unit->index, &on_host->part);
     weft_exec_push_host_copy(
-        exec, stream, WEFT_COPY_DOWN, there->at + from,
-        (struct weft_memory_span){part_at(exec, there, EXEC_HOST_GRADIENT) + from, bytes});
+        exec, stream, WEFT_COPY_DOWN, on_host->at + from,
+        (struct weft_memory_span){part_at(exec, on_host, EXEC_HOST_GRADIENT) + from, bytes});
 }
 
 /* Index of this rank's slice of a block in the unit's resident parameters. */
@@ -264,15 +265,15 @@ static int64_t place_of(const struct weft_exec *exec, const struct exec_unit *un
 }
 
 void weft_exec_push_parameters_up(struct weft_exec *exec, struct weft_stream *stream,
-                                  const struct exec_there *there)
+                                  const struct exec_host_update *on_host)
 {
-    const struct exec_unit *unit = there->unit;
+    const struct exec_unit *unit = on_host->unit;
     const enum exec_host_part part =
         unit->nn.dtype == WEFT_F32 ? EXEC_HOST_MASTER : EXEC_HOST_PARAMETERS;
     const int64_t bytes = slice_of(exec, unit) * weft_dtype_bytes(unit->nn.dtype);
     weft_exec_push_host_copy(
-        exec, stream, WEFT_COPY_UP, there->at + place_of(exec, unit, there->block) * bytes,
-        (struct weft_memory_span){part_at(exec, there, part) + there->block * bytes, bytes});
+        exec, stream, WEFT_COPY_UP, on_host->at + place_of(exec, unit, on_host->block) * bytes,
+        (struct weft_memory_span){part_at(exec, on_host, part) + on_host->block * bytes, bytes});
 }
 
 void weft_exec_push_rounded(struct weft_exec *exec, struct weft_stream *stream,

@@ -16,7 +16,7 @@ struct weft_exec;
 struct exec_updater;
 
 /* A block of a unit with updates on the host, bound to one instruction. */
-struct exec_there {
+struct exec_host_update {
     const struct exec_unit *unit;
     int32_t block;
     /* Address in the arena. GRADIENT_DOWN has the unit's reduced gradient there. PARAMETERS_UP has
@@ -26,10 +26,11 @@ struct exec_there {
 };
 
 /* Makes *out for a block, in the executor's pool. WEFT_E_SYSTEM. */
-WEFT_MUST_USE enum weft_status weft_exec_bind_there(struct weft_exec *exec,
-                                                    const struct exec_unit *unit, int32_t block,
-                                                    void *at, struct exec_there **out,
-                                                    struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_exec_bind_host_update(struct weft_exec *exec,
+                                                          const struct exec_unit *unit,
+                                                          int32_t block, void *at,
+                                                          struct exec_host_update **out,
+                                                          struct weft_error *err);
 
 /* Starts threads if some unit is updated on the host; otherwise *out stays NULL. */
 WEFT_MUST_USE enum weft_status weft_exec_updater_create(const struct weft_exec *exec,
@@ -46,11 +47,11 @@ void weft_exec_updater_forget(struct exec_updater *updater); /* accepts NULL */
 /* Queue a block's copy down, its update on the host, and its copy up. The copy down adds the block
  * to the record's norm, unless the period is rotated. */
 void weft_exec_push_gradient_down(struct weft_exec *exec, struct weft_stream *stream,
-                                  const struct exec_there *there);
+                                  const struct exec_host_update *update);
 void weft_exec_push_host_update(struct weft_exec *exec, struct weft_stream *stream,
-                                const struct exec_there *there);
+                                const struct exec_host_update *update);
 void weft_exec_push_parameters_up(struct weft_exec *exec, struct weft_stream *stream,
-                                  const struct exec_there *there);
+                                  const struct exec_host_update *update);
 /* Queues a copy of the unit's rounded parameters to the host, unless the device computes in f32. A
  * skipped update sends them up again. */
 void weft_exec_push_rounded(struct weft_exec *exec, struct weft_stream *stream,

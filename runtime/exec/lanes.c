@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "memory_model/moves.h"
 #include "runtime/comm/branch.h"
-#include "runtime/exec/away.h"
+#include "runtime/exec/offloaded.h"
 #include "runtime/exec/parts.h"
 
 static bool is_of_network(const struct weft_exec *exec, int32_t lane)
@@ -115,7 +115,7 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
         const enum weft_lane_kind kind = program->lanes[lane].kind;
         if (lane > WEFT_LANE_FIRST && items[lane] == 0) continue;
         if (kind == WEFT_LANE_KIND_READ || kind == WEFT_LANE_KIND_WRITE)
-            items[lane] += 2 * (int64_t)program->n_units * weft_exec_away_items(exec);
+            items[lane] += 2 * (int64_t)program->n_units * weft_exec_offloaded_items(exec);
         WEFT_TRY(create_stream(exec, lane, items[lane], err));
     }
     return WEFT_OK;

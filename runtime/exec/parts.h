@@ -13,10 +13,10 @@
 #include "runtime/exec/record.h"
 #include "runtime/exec/streams.h"
 
-struct exec_away;   /* away.h */
-struct exec_deaths; /* poison.h */
-struct exec_host;   /* host.h */
-struct exec_there;  /* host_update.h; so is the next */
+struct exec_offloaded;   /* away.h */
+struct exec_deaths;      /* poison.h */
+struct exec_host;        /* host.h */
+struct exec_host_update; /* host_update.h; so is the next */
 struct exec_updater;
 struct exec_unit; /* units.h */
 
@@ -35,7 +35,7 @@ struct exec_agreement {
  * of the program. */
 struct exec_saved {
     unsigned char *at;
-    int64_t bytes, there;
+    int64_t bytes, on_host;
 };
 
 struct exec_bound {
@@ -57,12 +57,12 @@ struct exec_bound {
             const struct exec_written *written; /* gradients that it completes; NULL: none */
             int32_t begun; /* of a round's first loss: rounds before it; otherwise 0 */
         } layer;
-        struct weft_comm_block block;    /* collectives */
-        struct exec_agreement agreement; /* AGREE */
-        struct exec_batch batch;         /* LOAD */
-        struct exec_saved saved;         /* copies of layers */
-        struct exec_slice slice;         /* PARAMETERS_DOWN, PARAMETERS_FETCH */
-        const struct exec_there *there;  /* GRADIENT_DOWN, HOST_UPDATE, PARAMETERS_UP */
+        struct weft_comm_block block;          /* collectives */
+        struct exec_agreement agreement;       /* AGREE */
+        struct exec_batch batch;               /* LOAD */
+        struct exec_saved saved;               /* copies of layers */
+        struct exec_slice slice;               /* PARAMETERS_DOWN, PARAMETERS_FETCH */
+        const struct exec_host_update *update; /* GRADIENT_DOWN, HOST_UPDATE, PARAMETERS_UP */
         struct {
             const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO, copies; NORM: all units */
             void *gradient;               /* ZERO: the full gradient */
@@ -105,10 +105,10 @@ struct weft_exec {
     unsigned char *record, *record_sum, *own; /* own: struct exec_own */
     unsigned char *divisors;                  /* after own, of means */
     struct exec_mailbox mailbox;
-    struct exec_away *away;       /* NULL: no state is on a disk */
-    struct exec_host *host;       /* NULL: nothing is on the host */
-    struct exec_updater *updater; /* NULL: nothing is updated on the host */
-    struct exec_means *means;     /* NULL: the optimizer has none of whole tensors */
+    struct exec_offloaded *offloaded; /* NULL: no state is on a disk */
+    struct exec_host *host;           /* NULL: nothing is on the host */
+    struct exec_updater *updater;     /* NULL: nothing is updated on the host */
+    struct exec_means *means;         /* NULL: the optimizer has none of whole tensors */
     struct exec_live *live;
     /* [n_slots + 1], for even and odd periods. Entry 0 comes before a period that follows no other;
      * slot s has entry s + 1. NULL without poison. */

@@ -48,7 +48,7 @@ static enum weft_status push_state(struct weft_exec *exec, const struct exec_uni
     };
     /* A pending gradient has no replicas. */
     for (int state = 0; state < WEFT_STATE_PENDING; state++) {
-        if (!unit->away)
+        if (!unit->offloaded)
             push_buffer(exec, kinds[state], unit->index);
         else if (unit->states[state])
             WEFT_TRY(
@@ -250,7 +250,7 @@ static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
     weft_arena_fill(exec->arena, stream, EXEC_OWN(exec, hash), &words, 1, 0);
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
-        if (unit->away && unit->states[WEFT_STATE_PARAMETER])
+        if (unit->offloaded && unit->states[WEFT_STATE_PARAMETER])
             WEFT_TRY(
                 weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, false, hash_chunk, err));
         else

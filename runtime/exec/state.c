@@ -5,9 +5,9 @@
 
 #include "base/hash.h"
 #include "base/numbers.h"
-#include "runtime/exec/away.h"
 #include "runtime/exec/host.h"
 #include "runtime/exec/host_update.h"
+#include "runtime/exec/offloaded.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/window.h"
 
@@ -36,16 +36,16 @@ static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
                                             : WEFT_F32;
     const int64_t bytes =
         (resident ? piece->parameter_at : piece->state_at) * weft_dtype_bytes(dtype);
-    const bool away = of->away && !resident;
+    const bool offloaded = of->offloaded && !resident;
     *out = (struct weft_state_piece){.tensor = piece->tensor,
                                      .state = state,
                                      .first = piece->first,
                                      .count = piece->count,
                                      .unit = of->index,
-                                     .away = away,
+                                     .offloaded = offloaded,
                                      .dtype = dtype,
                                      .computed = unit->dtype,
-                                     .at = away ? bytes : at - exec->base + bytes};
+                                     .at = offloaded ? bytes : at - exec->base + bytes};
     return true;
 }
 
@@ -95,7 +95,7 @@ enum weft_status weft_exec_state_open(const struct weft_exec *exec, struct weft_
     access->exec = exec;
     enum weft_status status =
         weft_stream_create(exec->options.device, "state", QUEUE, &access->stream, err);
-    if (status == WEFT_OK && (exec->away != NULL || exec->host != NULL))
+    if (status == WEFT_OK && (exec->offloaded != NULL || exec->host != NULL))
         status = weft_exec_window_open(exec, &access->window, err);
     if (status != WEFT_OK) {
         weft_exec_state_close(access);
@@ -171,7 +171,7 @@ enum weft_status weft_exec_state_read(struct weft_state_access *access,
             out[i] = access->exec->means->applied[piece->tensor];
         return WEFT_OK;
     }
-    if (piece->away) {
+    if (piece->offloaded) {
         const struct exec_elements elements = elements_of(piece, from, n);
         if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
         return weft_exec_window_read(access->window, &elements, out, err);
@@ -191,7 +191,7 @@ enum weft_status weft_exec_state_write(struct weft_state_access *access,
             access->exec->means->applied[piece->tensor] = values[i];
         return WEFT_OK;
     }
-    if (piece->away) {
+    if (piece->offloaded) {
         const struct exec_elements elements = elements_of(piece, from, n);
         if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
         WEFT_TRY(weft_exec_window_write(access->window, &elements, values, err));
@@ -215,7 +215,7 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
         if (!unit->fetches) push_zeroes(exec, unit->nn.parameters, &unit->parameter_bytes);
-        if (unit->away) continue;
+        if (unit->offloaded) continue;
         push_zeroes(exec, unit->nn.master, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment1, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment2, &unit->state_bytes);
@@ -230,7 +230,7 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
     weft_exec_means_clear(exec);
     WEFT_TRY(weft_exec_synchronise(exec, err));
     weft_exec_host_clear(exec->host);
-    return exec->away == NULL ? WEFT_OK : weft_exec_away_clear(exec->away, err);
+    return exec->offloaded == NULL ? WEFT_OK : weft_exec_offloaded_clear(exec->offloaded, err);
 }
 
 /* Rounds parameters from a chunk of an offloaded master. */
@@ -252,12 +252,12 @@ enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_erro
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
         if (unit->fetches) continue;
-        if (!unit->away)
+        if (!unit->offloaded)
             weft_nn_round(exec->options.nn, exec->streams[WEFT_LANE_COMPUTE], &unit->nn);
         else if (unit->states[WEFT_STATE_PARAMETER])
             WEFT_TRY(
                 weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
-        if (unit->there) weft_exec_push_rounded(exec, exec->streams[WEFT_LANE_COMPUTE], unit);
+        if (unit->on_host) weft_exec_push_rounded(exec, exec->streams[WEFT_LANE_COMPUTE], unit);
     }
     exec->renews = weft_exec_fetches(exec);
     WEFT_TRY(weft_exec_synchronise(exec, err));
@@ -281,9 +281,10 @@ static struct weft_nn_initial initial_of(const struct weft_exec *exec, uint64_t 
 
 /* Makes an offloaded piece, chunk by chunk, in the buffer of the record's sum, and moves it to its
  * location. */
-static enum weft_status initialise_away(struct weft_exec *exec, struct weft_nn_initial initial,
-                                        const struct weft_state_piece *piece,
-                                        struct weft_state_access *access, struct weft_error *err)
+static enum weft_status initialise_offloaded(struct weft_exec *exec, struct weft_nn_initial initial,
+                                             const struct weft_state_piece *piece,
+                                             struct weft_state_access *access,
+                                             struct weft_error *err)
 {
     struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     float values[EXEC_CHUNK];
@@ -318,8 +319,8 @@ static enum weft_status initialise_pieces(struct weft_exec *exec, uint64_t seed,
         unit = piece.unit;
         weft_watch_count(exec->options.watch, "unit", unit, units);
         const struct weft_nn_initial initial = initial_of(exec, seed, &piece);
-        if (piece.away)
-            WEFT_TRY(initialise_away(exec, initial, &piece, access, err));
+        if (piece.offloaded)
+            WEFT_TRY(initialise_offloaded(exec, initial, &piece, access, err));
         else
             weft_nn_initialise(exec->options.nn, stream, &initial);
     }

@@ -20,7 +20,7 @@ struct weft_state_piece {
     enum weft_state state;
     int64_t first, count;     /* elements of the tensor */
     int32_t unit;             /* n_units: none */
-    bool away;                /* offloaded: not in the arena */
+    bool offloaded;           /* offloaded: not in the arena */
     enum weft_dtype dtype;    /* of storage: fp32 unless frozen in 16 bits */
     enum weft_dtype computed; /* of compute */
     int64_t at;               /* byte offset in the arena, or in the unit's offloaded state */

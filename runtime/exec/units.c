@@ -139,7 +139,7 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
     nn->norms_sum = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
     out->norms_bytes.end = exec->options.shards->units[u].n_tensors * WEFT_TENSOR_NORMS_BYTES;
     int32_t moments = weft_config_moments(config);
-    out->states[WEFT_STATE_PARAMETER] = out->there || exec_compute(exec) != WEFT_F32;
+    out->states[WEFT_STATE_PARAMETER] = out->on_host || exec_compute(exec) != WEFT_F32;
     out->states[WEFT_STATE_MOMENT1] = moments >= 1;
     out->states[WEFT_STATE_MOMENT2] = moments >= 2;
     out->states[WEFT_STATE_PENDING] = exec->options.program->period.delayed;
@@ -149,9 +149,9 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
                              weft_dtype_bytes(nn->gradient_dtype);
     bool agreed = exec->options.program->period.agreed_updates;
     return full != NULL && nn->gradient != NULL &&
-           (nn->master != NULL) == (!out->there && exec_compute(exec) != WEFT_F32) &&
-           (nn->moment1 != NULL) == (!out->there && moments >= 1) &&
-           (nn->moment2 != NULL) == (!out->there && moments >= 2) &&
+           (nn->master != NULL) == (!out->on_host && exec_compute(exec) != WEFT_F32) &&
+           (nn->moment1 != NULL) == (!out->on_host && moments >= 1) &&
+           (nn->moment2 != NULL) == (!out->on_host && moments >= 2) &&
            (nn->anchor != NULL) == outer && (nn->outer != NULL) == outer &&
            (nn->norms != NULL) == agreed && (nn->norms_sum != NULL) == agreed;
 }
@@ -171,10 +171,10 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
                          unit->name, weft_policy_name(policy));
     out->index = u;
     out->trainable = unit->trainable;
-    out->home = weft_program_home(exec->options.program, u);
-    out->away = out->home != WEFT_HOME_DEVICE;
+    out->location = weft_program_location(exec->options.program, u);
+    out->offloaded = out->location != WEFT_LOCATION_DEVICE;
     out->fetches = weft_program_fetches(exec->options.program, u);
-    out->there = weft_program_updates_there(exec->options.program, u);
+    out->on_host = weft_program_updates_on_host(exec->options.program, u);
     out->whole = weft_policy_is_whole(policy);
     out->central = weft_policy_is_central(policy);
     out->in_node = weft_policy_groups[policy].parameters == WEFT_GROUP_NODE;
@@ -210,10 +210,10 @@ enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error 
     return WEFT_OK;
 }
 
-bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home)
+bool weft_exec_has_location(const struct weft_exec *exec, enum weft_location location)
 {
     for (int32_t u = 0; u < exec->options.program->n_units; u++)
-        if (weft_program_home(exec->options.program, u) == home) return true;
+        if (weft_program_location(exec->options.program, u) == location) return true;
     return false;
 }
 

@@ -18,10 +18,10 @@ struct exec_unit {
      * only. */
     struct weft_nn_unit nn;
     bool trainable;
-    bool away; /* its location is not the device */
-    enum weft_home home;
+    bool offloaded; /* its location is not the device */
+    enum weft_location location;
     bool fetches;                  /* its shard is on the host: nn has it in its update only */
-    bool there;                    /* updated on the host: its state is never in the arena */
+    bool on_host;                  /* updated on the host: its state is never in the arena */
     bool states[WEFT_STATE_COUNT]; /* present, in any location; parameters only with a master */
     bool whole;   /* dp, central: gradient and state of all elements; with dp it updates all */
     bool central; /* rank `owner` alone has the state, and updates */
@@ -37,7 +37,7 @@ struct exec_unit {
 
 struct weft_exec;
 /* Whether some unit's state has that location. */
-bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home);
+bool weft_exec_has_location(const struct weft_exec *exec, enum weft_location location);
 /* Whether some unit's shard is on the host. */
 bool weft_exec_fetches(const struct weft_exec *exec);
 

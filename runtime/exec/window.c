@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "runtime/exec/away.h"
 #include "runtime/exec/host.h"
+#include "runtime/exec/offloaded.h"
 #include "runtime/exec/parts.h"
 
 struct exec_window {
@@ -17,9 +17,10 @@ enum weft_status weft_exec_window_open(const struct weft_exec *exec, struct exec
 {
     enum weft_status status = WEFT_OK;
     struct exec_window *window = calloc(1, sizeof *window);
-    if (window == NULL) return weft_fail_memory(err, "a window on state that is away");
+    if (window == NULL) return weft_fail_memory(err, "a window on offloaded state");
     window->exec = exec;
-    if (exec->away != NULL) status = weft_exec_disk_window_open(exec->away, &window->disk, err);
+    if (exec->offloaded != NULL)
+        status = weft_exec_disk_window_open(exec->offloaded, &window->disk, err);
     if (status != WEFT_OK) {
         weft_exec_window_close(window);
         return status;
@@ -39,7 +40,7 @@ enum weft_status weft_exec_window_read(struct exec_window *window,
                                        const struct exec_elements *elements, float *out,
                                        struct weft_error *err)
 {
-    if (window->exec->units[elements->unit].home == WEFT_HOME_DISK)
+    if (window->exec->units[elements->unit].location == WEFT_LOCATION_DISK)
         return weft_exec_disk_window_move(window->disk, elements, out, NULL, err);
     weft_exec_host_read(window->exec->host, elements, out);
     return WEFT_OK;
@@ -49,7 +50,7 @@ enum weft_status weft_exec_window_write(struct exec_window *window,
                                         const struct exec_elements *elements, const float *values,
                                         struct weft_error *err)
 {
-    if (window->exec->units[elements->unit].home == WEFT_HOME_DISK)
+    if (window->exec->units[elements->unit].location == WEFT_LOCATION_DISK)
         return weft_exec_disk_window_move(window->disk, elements, NULL, values, err);
     weft_exec_host_write(window->exec->host, elements, values);
     return WEFT_OK;

@@ -134,7 +134,7 @@ void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
     struct weft_nn *nn = exec->options.nn;
     const bool norms = weft_period_norms(&program->period);
     for (int32_t u = 0; u < program->n_units && norms; u++)
-        if (units[u].trainable && !units[u].there)
+        if (units[u].trainable && !units[u].on_host)
             weft_exec_push_norm_of(exec, compute_of(exec), u, &units[u].nn);
     weft_nn_record_loss(nn, compute_of(exec), EXEC_OWN(exec, loss),
                         weft_period_reductions(&program->period) > 1 ? EXEC_OWN(exec, losses)

@@ -42,6 +42,6 @@ int64_t weft_measure_outside_bytes(const struct weft_device *device, const struc
     if (weft_device_memory(device, &bytes, exact))
         bytes -= weft_arena_resident_bytes(arena);
     else
-        bytes = weft_measure_resident_bytes() - weft_exec_tier_bytes(exec, WEFT_HOME_HOST);
+        bytes = weft_measure_resident_bytes() - weft_exec_tier_bytes(exec, WEFT_LOCATION_HOST);
     return bytes > 0 ? bytes : 0;
 }

@@ -42,7 +42,7 @@ static int32_t turn_of_layer(const struct weft_problem *problem, int32_t decisio
     const struct weft_problem_decision *of = &problem->decisions[decision];
     int32_t before = 0, n = 0, levels[WEFT_LAYER_CHOICES] = {0};
     for (int32_t k = 0; k < of->n_strategies; k++)
-        if (of->strategies[k].home == WEFT_HOME_DEVICE &&
+        if (of->strategies[k].location == WEFT_LOCATION_DEVICE &&
             of->strategies[k].input == of->strategies[0].input)
             levels[n++] = k;
     for (int32_t i = n - 1; i > 1; i--) {

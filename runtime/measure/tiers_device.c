@@ -73,7 +73,7 @@ static void push_block(struct device_bench *bench, int direction, int64_t bytes,
     const struct weft_arena_copy copy = {.direction = (enum weft_copy_direction)direction,
                                          .n = 1,
                                          .at = {bench->device + at},
-                                         .there = {{bench->host + at, bytes}}};
+                                         .outside = {{bench->host + at, bytes}}};
     weft_arena_copy(bench->arena, bench->streams[direction], &copy);
     weft_stream_stamp(bench->streams[direction], &bench->stamps[direction][round + 1]);
 }

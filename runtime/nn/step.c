@@ -22,7 +22,7 @@ static int64_t element_bytes(const struct weft_nn_pass *pass, const struct weft_
 static char *value_data(const struct weft_nn_pass *pass, int32_t value)
 {
     const struct weft_value *place = &pass->walk->values[pass->walk->values[value].place];
-    switch (place->home) {
+    switch (place->location) {
     case WEFT_VALUE_INPUT:
         return (char *)(uintptr_t)pass->call->input;
     case WEFT_VALUE_OUTPUT:

@@ -23,7 +23,7 @@ enum weft_status weft_run_memory_plan(struct weft_run_memory *memory,
         memory->tiers[problem->tiers[t].kind].planned_bytes = bytes;
     }
     memory->outside.planned_bytes = weft_program_outside_bytes(of->program);
-    memory->tiers[WEFT_HOME_DEVICE].planned_bytes =
+    memory->tiers[WEFT_LOCATION_DEVICE].planned_bytes =
         memory->outside.planned_bytes + of->program->arena_bytes;
     return WEFT_OK;
 }
@@ -63,7 +63,7 @@ static enum weft_status look_at_device(struct weft_run_memory *memory,
     const int64_t bytes = outside_bytes + weft_arena_resident_bytes(of->arena);
     const int64_t limit_bytes = of->plan->problem->tiers[0].limit_bytes;
     memory->held_bytes = bytes;
-    note_most(&memory->tiers[WEFT_HOME_DEVICE], bytes);
+    note_most(&memory->tiers[WEFT_LOCATION_DEVICE], bytes);
     note_most(&memory->outside, outside_bytes);
     if (bytes <= limit_bytes || !exact) {
         warn_of_growth(memory, of->device, step, outside_bytes, bytes > limit_bytes);
@@ -82,7 +82,7 @@ static enum weft_status look_at_tier(struct weft_run_memory *memory,
                                      const struct weft_problem_tier *tier, int64_t step,
                                      struct weft_error *err)
 {
-    const int64_t kept_bytes = tier->kind == WEFT_HOME_HOST ? of->kept_bytes : 0;
+    const int64_t kept_bytes = tier->kind == WEFT_LOCATION_HOST ? of->kept_bytes : 0;
     const int64_t bytes = weft_exec_tier_bytes(of->exec, tier->kind) + kept_bytes;
     note_most(&memory->tiers[tier->kind], bytes);
     if (bytes <= tier->limit_bytes) return WEFT_OK;

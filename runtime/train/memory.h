@@ -29,8 +29,8 @@ struct weft_tier_use {
 
 /* Zero it before weft_run_memory_plan. */
 struct weft_run_memory {
-    struct weft_tier_use tiers[WEFT_HOME_COUNT]; /* by location */
-    struct weft_tier_use outside;                /* the device's part outside the arena */
+    struct weft_tier_use tiers[WEFT_LOCATION_COUNT]; /* by location */
+    struct weft_tier_use outside;                    /* the device's part outside the arena */
     int64_t held_bytes; /* of the device at the last look; unmeasured before */
     int64_t looked_ns, first_outside_bytes;
     bool warned;

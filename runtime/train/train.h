@@ -31,8 +31,8 @@ struct weft_train_result {
     int64_t step_ns, exposed_ns, overlapped_ns;
     int64_t predicted_step_ns; /* by the plan */
     int64_t data_wait_ns;      /* of this rank after the first two steps; unmeasured without more */
-    struct weft_tier_use tiers[WEFT_HOME_COUNT]; /* by location */
-    struct weft_tier_use outside;                /* the device's part outside the arena */
+    struct weft_tier_use tiers[WEFT_LOCATION_COUNT]; /* by location */
+    struct weft_tier_use outside;                    /* the device's part outside the arena */
     int64_t touched_bytes;
     int64_t ring_bytes; /* disk's ring in memory, by the system; 0 without one */
     bool emulated;      /* the link; the times depend on it */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "scheduler/planners/bucket.h"
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 #include "scheduler/planners/planners.h"
 
 const struct weft_setting weft_deepspeed_settings[] = {
@@ -177,20 +177,20 @@ void weft_deepspeed_place(struct weft_deepspeed *deepspeed)
 
 /* Applies the rule with all state in that tier. */
 static enum weft_status draft_deepspeed(struct weft_draft *draft, const int64_t *values,
-                                        enum weft_home home, struct weft_error *err)
+                                        enum weft_location location, struct weft_error *err)
 {
     struct weft_deepspeed run;
     WEFT_TRY(weft_deepspeed_choose(draft, values, &run, err));
-    if (home != WEFT_HOME_DEVICE) WEFT_TRY(weft_homes_move_all(draft, home, err));
+    if (location != WEFT_LOCATION_DEVICE) WEFT_TRY(weft_locations_move_all(draft, location, err));
     weft_deepspeed_place(&run);
-    if (home != WEFT_HOME_DEVICE) weft_homes_stream(draft);
+    if (location != WEFT_LOCATION_DEVICE) weft_locations_stream(draft);
     return WEFT_OK;
 }
 
 enum weft_status weft_rule_deepspeed(struct weft_draft *draft, const int64_t *values,
                                      struct weft_error *err)
 {
-    return draft_deepspeed(draft, values, WEFT_HOME_DEVICE, err);
+    return draft_deepspeed(draft, values, WEFT_LOCATION_DEVICE, err);
 }
 
 /* Updates come after backward. During a unit's update the next one's state is read, and the last
@@ -198,5 +198,5 @@ enum weft_status weft_rule_deepspeed(struct weft_draft *draft, const int64_t *va
 enum weft_status weft_rule_zero_infinity(struct weft_draft *draft, const int64_t *values,
                                          struct weft_error *err)
 {
-    return draft_deepspeed(draft, values, WEFT_HOME_DISK, err);
+    return draft_deepspeed(draft, values, WEFT_LOCATION_DISK, err);
 }

@@ -83,7 +83,7 @@ static int32_t find_cached(const struct weft_problem_decision *unit)
 {
     for (int32_t k = 0; k < unit->n_strategies && !unit->is_of_layer; k++)
         if (unit->strategies[k].policy == WEFT_POLICY_NODES &&
-            unit->strategies[k].parameters == WEFT_HOME_HOST)
+            unit->strategies[k].parameters == WEFT_LOCATION_HOST)
             return k;
     return -1;
 }

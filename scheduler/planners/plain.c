@@ -3,7 +3,7 @@
 
 #include "scheduler/planners/ahead.h"
 #include "scheduler/planners/bucket.h"
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 
 const struct weft_setting weft_fsdp2_settings[] = {
     {"1", {1, 0}}, {"2", {2, 0}}, {"3", {3, 0}}, {"kept", {1, 1}}, {NULL, {0}},
@@ -41,15 +41,15 @@ enum weft_status weft_plain_draft(const struct weft_plain_rule *rule, struct wef
                                   const int64_t *values, struct weft_error *err)
 {
     WEFT_TRY(choose_plainly(rule, draft, values, err));
-    if (rule->streams_from_host) WEFT_TRY(weft_homes_move_all(draft, WEFT_HOME_HOST, err));
-    if (rule->updated_on_host) WEFT_TRY(weft_homes_update_all(draft, err));
+    if (rule->streams_from_host) WEFT_TRY(weft_locations_move_all(draft, WEFT_LOCATION_HOST, err));
+    if (rule->updated_on_host) WEFT_TRY(weft_locations_update_all(draft, err));
     weft_draft_take(draft);
     if (rule->gathering == WEFT_PLAIN_AFTER_UPDATES)
         weft_draft_gather_after_updates(draft, UINT32_MAX);
     if (rule->gathering == WEFT_PLAIN_ON_DEMAND) weft_ahead_gather(draft, 0);
     if (rule->gathering == WEFT_PLAIN_AHEAD) weft_ahead_gather(draft, (int32_t)values[0]);
     reduce_plainly(rule, draft, values);
-    if (rule->streams_from_host) weft_homes_stream(draft);
-    if (rule->updated_on_host) weft_homes_update(draft);
+    if (rule->streams_from_host) weft_locations_stream(draft);
+    if (rule->updated_on_host) weft_locations_update(draft);
     return WEFT_OK;
 }

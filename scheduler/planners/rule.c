@@ -197,7 +197,7 @@ static void insert_item(const struct weft_draft *draft, int32_t *items, int32_t 
 void weft_draft_take(struct weft_draft *draft)
 {
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
-    draft->streams = draft->updates_there = draft->is_filled = false;
+    draft->streams = draft->updates_on_host = draft->is_filled = false;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
@@ -301,10 +301,10 @@ void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies
      * Gathers after updates on the host do not wait for updates on the device. */
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
         const int32_t gather = draft->gathers[i];
-        const bool there =
+        const bool on_host =
             weft_draft_copy_up(draft, gather) >= 0 && !draft->problem->period.rotated;
         if (!is_of(draft, weft_draft_item(draft, gather), policies)) continue;
-        weft_draft_gather_all(draft, gather, there ? behind_update(draft, gather) : updated);
+        weft_draft_gather_all(draft, gather, on_host ? behind_update(draft, gather) : updated);
     }
 }
 
@@ -586,7 +586,7 @@ static bool is_placed(const struct weft_draft *draft, const struct weft_item *it
 {
     return weft_item_is_collective(item) || item->kind == WEFT_GRADIENT_DOWN ||
            (draft->streams && weft_item_moves_state(item)) ||
-           (draft->updates_there && weft_item_updates_there(item));
+           (draft->updates_on_host && weft_item_updates_on_host(item));
 }
 
 /* Places items of other tiers, which most rules do not know. State on a disk is read in the slot
@@ -603,7 +603,7 @@ void weft_draft_fill(struct weft_draft *draft)
         if (!weft_item_active(item, draft->out->strategies) || is_placed(draft, item)) continue;
         if (item->acquires) {
             weft_draft_gather_all(draft, i,
-                                  weft_item_updates_there(item) ? item->first : item->last);
+                                  weft_item_updates_on_host(item) ? item->first : item->last);
         } else {
             weft_draft_reduce_all(draft, i, item->first, WEFT_DRAFT_NOT_WAITED_FOR);
         }

@@ -13,13 +13,13 @@
 #include "spec/field.h"
 #include "spec/names.h"
 
-enum { DISK = 1 << WEFT_HOME_DISK, HOST = 1 << WEFT_HOME_HOST };
+enum { DISK = 1 << WEFT_LOCATION_DISK, HOST = 1 << WEFT_LOCATION_HOST };
 
 static const struct weft_planner planners[] = {
-    {"ilp", "the fastest plan that fits, with a proven bound", .searches = true, .all_homes = true,
-     .decide = weft_planner_ilp},
+    {"ilp", "the fastest plan that fits, with a proven bound", .searches = true,
+     .all_locations = true, .decide = weft_planner_ilp},
     {"greedy", "from the leanest policies upwards, by gain; no solver", .searches = true,
-     .all_homes = true, .settings = weft_greedy_settings, .decide = weft_planner_greedy},
+     .all_locations = true, .settings = weft_greedy_settings, .decide = weft_planner_greedy},
     {"all-fsdp", "every unit fsdp, gathered one use ahead, reduced at once",
      .fixed = &weft_fixed_rules[WEFT_POLICY_FSDP]},
     {"all-sdp", "every unit sdp, gathered once updated, reduced at once",
@@ -35,9 +35,9 @@ static const struct weft_planner planners[] = {
      .fixed = &weft_fixed_rules[WEFT_POLICY_NODES]},
     /* FCDP gathers across nodes in forward and caches that for backward. A plan crosses nodes once,
      * after the update, and gathers in the node from the cache in forward too. */
-    {"fcdp", "FCDP: all-nodes, each node's parameters cached in the host's memory", .homes = HOST,
-     .fixed = &weft_fixed_cached},
-    {"random", "random policies and slots that fit, from a seed", .all_homes = true,
+    {"fcdp", "FCDP: all-nodes, each node's parameters cached in the host's memory",
+     .locations = HOST, .fixed = &weft_fixed_cached},
+    {"random", "random policies and slots that fit, from a seed", .all_locations = true,
      .decide = weft_planner_random},
     /* DistributedDataParallel shards nothing. A full bucket launches an AllReduce. */
     {"ddp", "PyTorch DDP: every unit dp, AllReduce in buckets", .literal = true,
@@ -105,38 +105,38 @@ static const struct weft_planner planners[] = {
                .gathering = WEFT_PLAIN_AHEAD,
                .reducing = WEFT_PLAIN_ONE_AT_A_TIME}},
     {"zero-infinity", "ZeRO-Infinity: deepspeed, with all state on a disk", .literal = true,
-     .homes = DISK, .settings = weft_deepspeed_settings, .draft = weft_rule_zero_infinity},
-    {"offload-stream", "fsdp2, with all state in the host's memory", .literal = true, .homes = HOST,
-     .settings = weft_ahead_settings,
+     .locations = DISK, .settings = weft_deepspeed_settings, .draft = weft_rule_zero_infinity},
+    {"offload-stream", "fsdp2, with all state in the host's memory", .literal = true,
+     .locations = HOST, .settings = weft_ahead_settings,
      .plain = {.choice = WEFT_PLAIN_ROOT,
                .gathering = WEFT_PLAIN_AHEAD,
                .reducing = WEFT_PLAIN_ONE_AT_A_TIME,
                .streams_from_host = true}},
     {"offload-greedy", "fsdp2, state offloaded by bytes freed a second", .literal = true,
-     .homes = HOST | DISK, .draft = weft_rule_offload_greedy},
+     .locations = HOST | DISK, .draft = weft_rule_offload_greedy},
     {"deepcompile-offload", "DeepCompile: on demand, state on the host while forward has no room",
-     .literal = true, .homes = HOST, .settings = weft_deepcompile_offload_settings,
+     .literal = true, .locations = HOST, .settings = weft_deepcompile_offload_settings,
      .draft = weft_rule_deepcompile_offload},
     {"zero-offload", "ZeRO-Offload: all state on the host, updated there", .literal = true,
-     .homes = HOST, .settings = weft_zero_offload_settings, .draft = weft_rule_zero_offload},
+     .locations = HOST, .settings = weft_zero_offload_settings, .draft = weft_rule_zero_offload},
     {"twin-flow", "Twin-Flow: of zero-offload the best share of 16, from an end", .literal = true,
-     .homes = HOST, .settings = weft_twin_flow_settings, .decide = weft_planner_twin_flow},
+     .locations = HOST, .settings = weft_twin_flow_settings, .decide = weft_planner_twin_flow},
     /* CPUOffloadPolicy: the host updates, and nothing runs meanwhile. The product has the shards of
      * parameters on the host too, and copies them up before each of their gathers. Here shards are
      * always on the device, so a plan copies them up once a step, after their update. */
     {"fsdp2-cpu-offload", "fsdp2, with all state updated on the host", .literal = true,
-     .homes = HOST, .settings = weft_ahead_settings,
+     .locations = HOST, .settings = weft_ahead_settings,
      .plain = {.choice = WEFT_PLAIN_ROOT,
                .gathering = WEFT_PLAIN_AHEAD,
                .reducing = WEFT_PLAIN_ONE_AT_A_TIME,
                .updated_on_host = true}},
     {"largest-first-offload", "fsdp2, the largest units updated on the host until it fits",
-     .literal = true, .homes = HOST, .settings = weft_ahead_settings,
+     .literal = true, .locations = HOST, .settings = weft_ahead_settings,
      .draft = weft_rule_largest_first_offload},
-    {"two-stage", "policies by a knapsack without overlap, then blocks placed", .all_homes = true,
-     .decide = weft_planner_two_stage},
+    {"two-stage", "policies by a knapsack without overlap, then blocks placed",
+     .all_locations = true, .decide = weft_planner_two_stage},
     {"seed-ilp", "blocks in slots for the most overlap, by an integer program", .literal = true,
-     .solves = true, .all_homes = true, .settings = weft_seed_settings,
+     .solves = true, .all_locations = true, .settings = weft_seed_settings,
      .decide = weft_planner_seed},
     {.name = NULL},
 };
@@ -184,9 +184,10 @@ enum weft_status weft_planner_decide(const struct weft_planner *planner,
     return decide_draft(planner, problem, options, out, err);
 }
 
-bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home)
+bool weft_planner_uses(const struct weft_planner *planner, enum weft_location location)
 {
-    return planner->all_homes || home == WEFT_HOME_DEVICE || (planner->homes >> home & 1) != 0;
+    return planner->all_locations || location == WEFT_LOCATION_DEVICE ||
+           (planner->locations >> location & 1) != 0;
 }
 
 static bool may_recompute(const struct weft_problem *problem)
@@ -200,7 +201,7 @@ static bool may_recompute(const struct weft_problem *problem)
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem)
 {
-    bool has = planner->homes == 0;
+    bool has = planner->locations == 0;
     if (planner->literal && problem->period.layers > 0) return false;
     if (planner->fills_batch && problem->micro_batch == 0) return false;
     const bool may_hybrid = problem->ranks_per_node > 0 && problem->period.every == 0;
@@ -210,7 +211,7 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
     if (in_node && (!may_hybrid || !weft_fixed_is_for(planner->fixed, problem))) return false;
     if (planner->recomputes && !may_recompute(problem)) return false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
-        has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;
+        has |= (planner->locations >> problem->tiers[t].kind & 1) != 0;
     return !planner->searches && !planner->solves && has;
 }
 

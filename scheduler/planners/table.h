@@ -19,8 +19,8 @@ struct weft_planner {
     bool solves;      /* asks the solver for placements, so each decision takes long */
     bool recomputes;  /* the rule chooses levels of recomputation */
     bool fills_batch; /* of the splits of a batch, the one with the largest micro-batch is taken */
-    bool all_homes;   /* state may be in every tier that the problem has */
-    int homes;        /* locations of state or parameters in the rule: a bit for each */
+    bool all_locations; /* state may be in every tier that the problem has */
+    int locations;      /* locations of state or parameters in the rule: a bit for each */
     const struct weft_setting
         *settings; /* end with a NULL name, the published one first; or NULL */
     /* One of these decides; `plain`, if the others are NULL. */
@@ -48,8 +48,8 @@ WEFT_MUST_USE enum weft_status weft_planner_decide(const struct weft_planner *pl
                                                    struct weft_outcome *outcome,
                                                    struct weft_error *err);
 
-/* True if some plan of the planner keeps something in the home, where the problem allows it. */
-bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home);
+/* True if some plan of the planner keeps something in the location, where the problem allows it. */
+bool weft_planner_uses(const struct weft_planner *planner, enum weft_location location);
 
 /* True for a rule that may apply to the problem: one that moves state needs a tier for it, one
  * that recomputes a layer that may, and one that fills the batch an open split. */

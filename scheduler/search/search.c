@@ -659,8 +659,8 @@ static bool may_keep(const struct weft_search *search, int32_t decision)
     const struct weft_problem_strategy *chosen =
         weft_problem_chosen(problem, search->strategies, decision);
     const struct weft_problem_strategy *kept = &problem->decisions[decision].strategies[0];
-    return chosen->recompute != WEFT_RECOMPUTE_NONE && chosen->home == WEFT_HOME_DEVICE &&
-           kept->recompute == WEFT_RECOMPUTE_NONE && kept->home == WEFT_HOME_DEVICE;
+    return chosen->recompute != WEFT_RECOMPUTE_NONE && chosen->location == WEFT_LOCATION_DEVICE &&
+           kept->recompute == WEFT_RECOMPUTE_NONE && kept->location == WEFT_LOCATION_DEVICE;
 }
 
 /* Takes the strategies in `trial` with the best's moves, if they fit and are as fast. */

@@ -95,7 +95,7 @@ Test(cli_progress, at_most_ten_times_a_second)
     free(shown);
 }
 
-Test(cli_progress, the_line_is_taken_away_once)
+Test(cli_progress, the_line_is_taken_offloaded_once)
 {
     struct shown *shown = malloc(sizeof *shown);
     open_shown(shown, WEFT_PROGRESS_AUTO);

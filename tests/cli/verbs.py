@@ -219,7 +219,7 @@ def train_under_every_planner_gives_the_same_bits(weft):
             "twin-flow": "host", "fsdp2-cpu-offload": "host"}
     for planner, tier in away.items():
         weft.expect(65, "plan", config_of(weft), "--planner", planner, says=f"give cluster.{tier}")
-        planners.remove(planner)  # tests/cli/away.py trains with them
+        planners.remove(planner)  # tests/cli/offloaded.py trains with them
     for planner in ("all-hsdp", "all-nodes"):  # they need nodes of several ranks
         weft.expect(65, "plan", config_of(weft), "--planner", planner, says="plan.policies leaves it out")
         planners.remove(planner)

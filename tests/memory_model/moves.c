@@ -311,8 +311,8 @@ Test(moves, ways_that_share_an_item_move_the_same)
 /* A block that crosses nodes on its way to the host is released there. */
 Test(moves, parameters_of_a_node_on_the_host_cross_nodes_before_they_go_down)
 {
-    const struct weft_way cached = {WEFT_POLICY_NODES, WEFT_KEEP_DEVICE, WEFT_HOME_HOST};
-    const struct weft_way kept = {WEFT_POLICY_NODES, WEFT_KEEP_DEVICE, WEFT_HOME_DEVICE};
+    const struct weft_way cached = {WEFT_POLICY_NODES, WEFT_KEEP_DEVICE, WEFT_LOCATION_HOST};
+    const struct weft_way kept = {WEFT_POLICY_NODES, WEFT_KEEP_DEVICE, WEFT_LOCATION_DEVICE};
     const struct weft_moves moves = weft_moves_of(cached), others = weft_moves_of(kept);
     cr_assert_eq(weft_moves_find(&moves, WEFT_PARAMETERS_DOWN)->after, WEFT_ACROSS_GATHER);
     cr_assert_not(weft_moves_acquire(&moves, WEFT_ACROSS_GATHER));

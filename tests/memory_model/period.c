@@ -94,7 +94,7 @@ Test(period, a_delayed_update_follows_its_units_last_backward)
     rule.group = 1;
     cr_assert_not(weft_period_is_rule(&rule), "the slice is in use");
     rule.group = 2;
-    rule.away = true;
+    rule.offloaded = true;
     cr_assert_not(weft_period_is_rule(&rule), "state stays on the device");
     weft_shards_destroy(shards);
     weft_model_destroy(model);
@@ -318,7 +318,7 @@ Test(period, may_begin_with_a_slot_before_all_updates)
     struct weft_model *model = make_tied_model(false);
     struct weft_shards *shards = shard(model);
     struct weft_period_rule rule = plain_period;
-    rule.away = true;
+    rule.offloaded = true;
     struct weft_period *period = create(model, shards, &rule);
     const char *const expected[] = {"o",  "U0", "U1", "U2", "U3", "f", "F0", "F1", "F2",
                                     "F3", "B3", "B2", "B1", "B0", "d", "n",  NULL};

@@ -449,8 +449,8 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     struct weft_period_rule rule = plain_train;
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 3)};
-    rule.away = true;
-    options.state_keeps = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK;
+    rule.offloaded = true;
+    options.state_keeps = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_DISK;
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
     weft_period_destroy(stage.period);
     cr_assert_eq(weft_period_create(stage.model, stage.shards, &rule, &stage.period, NULL),
@@ -458,12 +458,12 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     weigh(&stage, &options);
     for (int32_t u = 0; u < stage.weights->n_units; u++) {
         const struct weft_weighed_unit *unit = &stage.weights->units[u];
-        const uint64_t away = strategies_that_keep(unit, WEFT_KEEP_DISK);
+        const uint64_t offloaded = strategies_that_keep(unit, WEFT_KEEP_DISK);
         const int32_t update = stage.period->update[u];
-        cr_assert_eq(away != 0, stage.shards->units[u].trainable);
+        cr_assert_eq(offloaded != 0, stage.shards->units[u].trainable);
         for (int32_t k = 0; k < unit->n_strategies; k++) {
             const struct weft_weighed_strategy *it = &unit->strategies[k];
-            const bool there = away >> k & 1u;
+            const bool there = offloaded >> k & 1u;
             const int64_t slice = stage.shards->units[u].padded_elements * 4 /
                                   (it->way.policy == WEFT_POLICY_DP ? 1 : 2);
             const int64_t state = update < 0 ? 0 : 2 * weft_arena_round(slice);
@@ -500,7 +500,7 @@ static void check_host_update(enum weft_dtype compute, int32_t n_moments, int64_
     struct weft_period_rule rule = plain_train;
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 2)};
-    rule.away = true;
+    rule.offloaded = true;
     options.state_keeps = 1 << WEFT_KEEP_DEVICE | 1 << WEFT_KEEP_HOST_UPDATE;
     options.batch.compute = compute;
     options.n_moments = n_moments;
@@ -560,7 +560,7 @@ Test(weigh, dp_is_left_out_where_every_micro_step_reduces)
 Test(weigh, an_update_on_the_host_takes_gradients_of_all_micro_steps)
 {
     struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
-    struct weft_period_rule rule = {.n_micro = 2, .group = 1, .away = true};
+    struct weft_period_rule rule = {.n_micro = 2, .group = 1, .offloaded = true};
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 2)};
     options.state_keeps = 1 << WEFT_KEEP_HOST_UPDATE;
@@ -586,13 +586,13 @@ Test(weigh, an_update_on_the_host_takes_gradients_of_all_micro_steps)
 Test(weigh, saved_activations_on_the_host_leave_the_device_between_their_layers_slots)
 {
     struct weft_weigh_options options = single;
-    options.saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    options.saved_locations = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     struct stage stage = three_layers(&options, false);
     cr_assert_eq(stage.weights->n_layers, 1, "b saves nothing, and c's backward is next");
     const struct weft_weighed_layer *layer = &stage.weights->layers[0];
     cr_assert_eq(layer->n_strategies, 2);
     for (int32_t k = 0; k < 2; k++) {
-        const bool away = layer->strategies[k].choice.saved_home == WEFT_HOME_HOST;
+        const bool offloaded = layer->strategies[k].choice.saved_location == WEFT_LOCATION_HOST;
         for (int32_t s = 0; s < WEIGH_N_SLOTS; s++) {
             int64_t bytes[2] = {0, 0};
             for (int32_t i = 0; i < layer->strategies[k].n_holds; i++) {
@@ -600,9 +600,9 @@ Test(weigh, saved_activations_on_the_host_leave_the_device_between_their_layers_
                 const struct weft_life life = {hold->first, hold->last};
                 if (weft_life_has(life, s)) bytes[hold->tier] += hold->bytes;
             }
-            const bool here = away ? s == 4 || s == 9 : s >= 4 && s <= 9;
+            const bool here = offloaded ? s == 4 || s == 9 : s >= 4 && s <= 9;
             cr_assert_eq(bytes[0], here ? KIB : 0, "strategy %d, slot %d", k, s);
-            cr_assert_eq(bytes[1], away ? 4096 : 0, "strategy %d, slot %d", k, s);
+            cr_assert_eq(bytes[1], offloaded ? 4096 : 0, "strategy %d, slot %d", k, s);
         }
     }
     finish(&stage);
@@ -627,7 +627,7 @@ Test(weigh, dropped_activations_are_temporaries_of_their_layers_slots)
         layers[0].keys[key].integer = 1;
     layers[0].keys[WEFT_BLOCK_FFN].integer = 900;
     struct weft_weigh_options options = single;
-    options.saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    options.saved_locations = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     options.recomputes = levels;
     struct stage stage = {.model = make_model(layers, 3)};
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
@@ -641,7 +641,7 @@ Test(weigh, dropped_activations_are_temporaries_of_their_layers_slots)
     for (int32_t k = 0; k < 5; k++) {
         const struct weft_weighed_saved *it = &layer->strategies[k];
         const struct weft_layer_work at = weft_layer_work_at(&work, it->choice.recompute);
-        const bool away = it->choice.saved_home == WEFT_HOME_HOST;
+        const bool offloaded = it->choice.saved_location == WEFT_LOCATION_HOST;
         cr_assert_str_eq(weft_layer_choice_name(it->choice), names[k]);
         cr_assert_eq(it->saved_bytes, at.saved_bytes);
         for (int32_t s = 0; s < stage.period->n_slots; s++) {
@@ -658,7 +658,7 @@ Test(weigh, dropped_activations_are_temporaries_of_their_layers_slots)
             const int64_t of_backward = weft_arena_round(at.backward_temporary_bytes) -
                                         weft_arena_round(work.backward_temporary_bytes);
             cr_assert_eq(kept,
-                         own || (!away && s > forward && s < backward)
+                         own || (!offloaded && s > forward && s < backward)
                              ? weft_arena_round(at.saved_bytes)
                              : 0,
                          "%s, slot %d", names[k], s);
@@ -693,12 +693,12 @@ Test(weigh, a_ring_is_on_the_host_where_that_is_a_tier)
     struct weft_weigh_options options = single;
     options.state_keeps = 1 << WEFT_KEEP_DEVICE | 1 << WEFT_KEEP_DISK;
     cr_assert_eq(weft_weigh_staging_tier(&options), 0);
-    options.saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    options.saved_locations = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     cr_assert_eq(weft_weigh_staging_tier(&options), 1);
-    options.saved_homes = 0;
+    options.saved_locations = 0;
     options.state_keeps |= 1 << WEFT_KEEP_HOST;
     cr_assert_eq(weft_weigh_staging_tier(&options), 1);
-    cr_assert_eq(weft_weigh_tier(&options, WEFT_HOME_DISK), 2);
+    cr_assert_eq(weft_weigh_tier(&options, WEFT_LOCATION_DISK), 2);
 }
 
 /* AdamW, an element: master and moments read and written, the gradient read. */

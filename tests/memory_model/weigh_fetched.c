@@ -10,7 +10,7 @@ Test(weigh, a_shard_on_the_host_is_here_in_its_update_and_for_its_gathers)
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 2)};
     int32_t n[2] = {0}, n_items = 0;
-    options.parameter_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    options.parameter_locations = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     options.batch.compute = WEFT_BF16;
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
     weigh(&stage, &options);
@@ -18,7 +18,7 @@ Test(weigh, a_shard_on_the_host_is_here_in_its_update_and_for_its_gathers)
     for (int32_t k = 0; k < unit->n_strategies; k++) {
         const struct weft_weighed_strategy *it = &unit->strategies[k];
         const bool fsdp = it->way.policy == WEFT_POLICY_FSDP;
-        if (it->way.parameters == WEFT_HOME_DEVICE) continue;
+        if (it->way.parameters == WEFT_LOCATION_DEVICE) continue;
         cr_assert(fsdp || it->way.policy == WEFT_POLICY_SDP);
         n[fsdp]++;
         for (int32_t s = 0; s < stage.period->n_slots; s++) {
@@ -55,11 +55,12 @@ Test(weigh, no_shard_in_f32_is_on_the_host)
     struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 2)};
-    options.parameter_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    options.parameter_locations = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
     weigh(&stage, &options);
     for (int32_t u = 0; u < 2; u++)
         for (int32_t k = 0; k < stage.weights->units[u].n_strategies; k++)
-            cr_assert_eq(stage.weights->units[u].strategies[k].way.parameters, WEFT_HOME_DEVICE);
+            cr_assert_eq(stage.weights->units[u].strategies[k].way.parameters,
+                         WEFT_LOCATION_DEVICE);
     finish(&stage);
 }

@@ -94,7 +94,7 @@ Test(weigh, a_node_caches_its_half_on_the_host)
     int32_t n_gathers = 0, n_crossings = 0, n_downs = 0, n_fetches = 0;
     options.hybrid = true;
     options.batch.compute = WEFT_BF16;
-    options.parameter_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    options.parameter_locations = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     cut(&stage, 4, &(struct weft_block_rule){.blocks = 1});
     stage.shards->ranks_per_node = 2;
     weigh(&stage, &options);
@@ -102,7 +102,8 @@ Test(weigh, a_node_caches_its_half_on_the_host)
     uint64_t cached = 0;
     for (int32_t k = 0; k < unit->n_strategies; k++) {
         const struct weft_weighed_strategy *it = &unit->strategies[k];
-        if (it->way.policy != WEFT_POLICY_NODES || it->way.parameters != WEFT_HOME_HOST) continue;
+        if (it->way.policy != WEFT_POLICY_NODES || it->way.parameters != WEFT_LOCATION_HOST)
+            continue;
         cached |= UINT64_C(1) << k;
         for (int32_t s = 0; s < stage.period->n_slots; s++) {
             cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_SHARDED_PARAMETERS, s),

@@ -4,15 +4,15 @@
 #include "tests/memory_model/stage.h"
 
 enum {
-    DEVICE = 1 << WEFT_HOME_DEVICE,
-    HOST = 1 << WEFT_HOME_HOST,
+    DEVICE = 1 << WEFT_LOCATION_DEVICE,
+    HOST = 1 << WEFT_LOCATION_HOST,
     INPUT = 512, /* 300 bytes, rounded to the arena's alignment */
     PAGE = 4096
 };
 
 /* Slots: 0-3 updates, 4 fill, 5 F:a, 6 F:b, 7 F:c, 8 F:d, 9 B:d, 10 B:c, 11 B:b, 12 B:a, 13 drain,
  * 14 norm. b saves activations, c none. */
-static struct stage four_layers(int saved_homes, int input_homes)
+static struct stage four_layers(int saved_locations, int input_locations)
 {
     struct weft_layer layers[] = {custom_layer("a", 100, false), custom_layer("b", 100, false),
                                   custom_layer("c", 100, false), custom_layer("d", 100, false)};
@@ -20,8 +20,8 @@ static struct stage four_layers(int saved_homes, int input_homes)
     for (int l = 0; l < 4; l++)
         layers[l].keys[WEFT_CUSTOM_OUTPUT].integer = 300;
     layers[1].keys[WEFT_CUSTOM_SAVED].integer = 1000;
-    options.saved_homes = saved_homes;
-    options.input_homes = input_homes;
+    options.saved_locations = saved_locations;
+    options.input_locations = input_locations;
     struct stage stage = {.model = make_model(layers, 4)};
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
     weigh(&stage, &options);
@@ -29,9 +29,9 @@ static struct stage four_layers(int saved_homes, int input_homes)
 }
 
 /* Names of the strategies of layers with a decision: "b: device host, c: device". */
-static void expect_ways(int saved_homes, int input_homes, const char *names)
+static void expect_ways(int saved_locations, int input_locations, const char *names)
 {
-    struct stage stage = four_layers(saved_homes, input_homes);
+    struct stage stage = four_layers(saved_locations, input_locations);
     struct weft_text found;
     weft_text_init(&found);
     for (int32_t i = 0; i < stage.weights->n_layers; i++) {

@@ -41,7 +41,7 @@ static void expect_choices(const struct weft_kind *kind, int asked, int timed, c
     const struct weft_weigh_options options = {
         .batch = {.samples = 1, .seq_len = 1, .compute = WEFT_F32},
         .n_moments = 2,
-        .saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST,
+        .saved_locations = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST,
         .recomputes = levels,
         .profile = timed < 0 ? NULL : &profile,
     };

@@ -113,7 +113,7 @@ static void test_ends(void)
 static void test_copies(void)
 {
     enum { SEATS = 3, COPIES = 300 };
-    static unsigned char away[SEATS][PAGE], here[SEATS][PAGE];
+    static unsigned char offloaded[SEATS][PAGE], here[SEATS][PAGE];
     struct weft_error err = {.status = WEFT_OK};
     struct weft_copier *copier = NULL;
     const struct weft_copier_options options = {
@@ -122,7 +122,7 @@ static void test_copies(void)
     int64_t down[SEATS], up[SEATS];
     for (int i = 0; i < COPIES + SEATS; i++) {
         const int seat = i % SEATS;
-        const struct weft_memory_span near = {here[seat], PAGE}, far = {away[seat], PAGE};
+        const struct weft_memory_span near = {here[seat], PAGE}, far = {offloaded[seat], PAGE};
         if (i >= SEATS) {
             CHECK(weft_copier_wait(copier, WEFT_COPY_UP, up[seat], &err) == WEFT_OK, "%s",
                   err.text);

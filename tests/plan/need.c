@@ -43,7 +43,7 @@ Test(need, counts_what_the_device_holds_alone)
     items[B_REDUCE].item.stair_bytes = 5000;
     problem.items = items;
     problem.n_tiers = 2;
-    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, INT64_MAX};
+    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_LOCATION_HOST, INT64_MAX};
     struct weft_plan *plan = small_plan(&problem);
     plan->prediction.peak_slot = 6;
     cr_assert_eq(weft_need_of_plan(plan, &need, &err), WEFT_OK);

@@ -123,7 +123,7 @@ Test(rows, every_tier_is_held_to_its_own_limit)
     problem.n_common = 4;
     problem.n_tiers = 3;
     for (int t = 0; t < 3; t++)
-        problem.tiers[t] = (struct weft_problem_tier){names[t], (enum weft_home)t, INT64_MAX};
+        problem.tiers[t] = (struct weft_problem_tier){names[t], (enum weft_location)t, INT64_MAX};
     struct weft_plan *plan = plan_of_rows(&problem);
     static const int64_t held[] = {1700, 350, 40};
     for (int32_t t = 0; t < 3; t++) {
@@ -154,7 +154,7 @@ Test(rows, relax_stays_within_the_limit_of_the_tier_that_holds_a_block)
         items[A_GATHER].item.stair_tier = 1;
         problem.items = items;
         problem.n_tiers = 2;
-        problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, rooms[i]};
+        problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_LOCATION_HOST, rooms[i]};
         struct weft_plan *plan = plan_of_rows(&problem);
         cr_assert_eq(weft_plan_relax(plan, INT64_MAX / 2, &err), WEFT_OK);
         /* Both come for slot 3, and may be launched from slot 1 on. */

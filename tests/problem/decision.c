@@ -110,10 +110,10 @@ Test(decision, a_strategy_s_time_is_of_its_slots_alone)
 
 Test(decision, the_way_to_keep_state_is_the_location_or_an_update_there)
 {
-    struct weft_problem_strategy strategy = {.home = WEFT_HOME_DISK};
+    struct weft_problem_strategy strategy = {.location = WEFT_LOCATION_DISK};
     cr_assert_eq(weft_strategy_way(&strategy).keep, WEFT_KEEP_DISK);
-    strategy.home = WEFT_HOME_HOST;
+    strategy.location = WEFT_LOCATION_HOST;
     cr_assert_eq(weft_strategy_way(&strategy).keep, WEFT_KEEP_HOST);
-    strategy.updates_there = true;
+    strategy.updates_on_host = true;
     cr_assert_eq(weft_strategy_way(&strategy).keep, WEFT_KEEP_HOST_UPDATE);
 }

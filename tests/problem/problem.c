@@ -45,7 +45,7 @@ static struct weft_problem two_tiers(void)
 {
     struct weft_problem problem = small_problem();
     problem.n_tiers = 2;
-    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, INT64_C(1) << 40};
+    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_LOCATION_HOST, INT64_C(1) << 40};
     return problem;
 }
 
@@ -62,14 +62,14 @@ Test(problem, tiers)
     problem.tiers[1].name = "device";
     refused_problem(&problem, "tiers[1] (device): another has its name");
     problem = two_tiers();
-    problem.tiers[1].kind = WEFT_HOME_DEVICE;
+    problem.tiers[1].kind = WEFT_LOCATION_DEVICE;
     refused_problem(&problem,
                     "tiers[1] (host): the first tier is the device's memory, and no other");
     problem = two_tiers();
-    problem.tiers[0].kind = WEFT_HOME_DISK;
+    problem.tiers[0].kind = WEFT_LOCATION_DISK;
     refused_problem(&problem, "tiers[0] (device): the first tier is the device's memory");
     problem = two_tiers();
-    problem.tiers[1].kind = WEFT_HOME_COUNT;
+    problem.tiers[1].kind = WEFT_LOCATION_COUNT;
     refused_problem(&problem, "tiers[1] (host): its kind is out of range");
     problem = two_tiers();
     problem.tiers[1].limit_bytes = -1;
@@ -344,9 +344,9 @@ Test(problem, items_that_move_saved_activations)
     struct weft_problem problem = small_problem();
     struct weft_problem_decision decisions[3];
     struct weft_problem_item items[N_SMALL_ITEMS + 1];
-    static struct weft_problem_strategy saved[] = {{"host", 2, -1, 0, 0, NULL, NULL, WEFT_HOME_HOST,
-                                                    false, WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE,
-                                                    WEFT_HOME_DEVICE, 0, 0}};
+    static struct weft_problem_strategy saved[] = {
+        {"host", 2, -1, 0, 0, NULL, NULL, WEFT_LOCATION_HOST, false, WEFT_RECOMPUTE_NONE,
+         WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
     static const char *kinds[] = {"dp", "sdp", "host"};
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
     memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);

@@ -20,11 +20,11 @@ enum { FROZEN = 2, SAVED = 3 };
 static void make_problem(void)
 {
     static struct weft_problem_strategy frozen[] = {
-        {"sdp", IS_SDP, WEFT_POLICY_SDP, 0, 0, NULL, NULL, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
-    static struct weft_problem_strategy saved[] = {{"host", 2, WEFT_POLICY_COUNT, 0, 0, NULL, NULL,
-                                                    WEFT_HOME_HOST, false, WEFT_RECOMPUTE_NONE,
-                                                    WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
+        {"sdp", IS_SDP, WEFT_POLICY_SDP, 0, 0, NULL, NULL, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+    static struct weft_problem_strategy saved[] = {
+        {"host", 2, WEFT_POLICY_COUNT, 0, 0, NULL, NULL, WEFT_LOCATION_HOST, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
     static const char *kinds[] = {"dp", "sdp", "host"};
     problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);

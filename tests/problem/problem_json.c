@@ -22,10 +22,10 @@ static struct weft_problem full_problem(void)
     static struct weft_hold saved_holds[] = {{WEFT_CATEGORY_ACTIVATIONS, 3, 6, 300, 0}};
     static struct weft_hold host_holds[] = {{WEFT_CATEGORY_ACTIVATIONS, 4, 5, 250, 1}};
     static struct weft_problem_strategy saved[] = {
-        {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, saved_holds, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0},
-        {"host", 3, WEFT_POLICY_COUNT, 0, 1, NULL, host_holds, WEFT_HOME_HOST, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
+        {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, saved_holds, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+        {"host", 3, WEFT_POLICY_COUNT, 0, 1, NULL, host_holds, WEFT_LOCATION_HOST, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
     static const char *kinds[] = {"dp", "sdp", "device", "host"};
     struct weft_problem problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
@@ -46,7 +46,7 @@ static struct weft_problem full_problem(void)
     problem.lanes[2] = (struct weft_lane){"down", WEFT_LANE_KIND_DOWN, problem.lanes[2].rates};
     problem.n_tiers = 2;
     problem.tiers[0].limit_bytes = 123456;
-    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, 654321};
+    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_LOCATION_HOST, 654321};
     problem.config_hash = (struct weft_hash){3, 4};
     problem.profile_hash = (struct weft_hash){5, 6};
     problem.kinds = kinds;

@@ -60,15 +60,15 @@ static inline struct weft_problem small_problem(void)
     static const char *kinds[N_SMALL_STRATEGIES] = {"dp", "sdp"};
     static struct weft_slot_time a_times[] = {{0, 400}, {0, 200}}, b_times[] = {{1, 400}, {1, 200}};
     static struct weft_problem_strategy a_strategies[N_SMALL_STRATEGIES] = {
-        {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &a_times[IS_DP], NULL, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0},
-        {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &a_times[IS_SDP], a_holds, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
+        {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &a_times[IS_DP], NULL, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+        {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &a_times[IS_SDP], a_holds, WEFT_LOCATION_DEVICE,
+         false, WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
     static struct weft_problem_strategy b_strategies[N_SMALL_STRATEGIES] = {
-        {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &b_times[IS_DP], NULL, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0},
-        {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &b_times[IS_SDP], b_holds, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
+        {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &b_times[IS_DP], NULL, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+        {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &b_times[IS_SDP], b_holds, WEFT_LOCATION_DEVICE,
+         false, WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
     static struct weft_problem_decision decisions[2] = {
         {"a", 0, N_SMALL_STRATEGIES, a_strategies, 0, 50, 0, false, 0},
         {"b", N_SMALL_STRATEGIES, N_SMALL_STRATEGIES, b_strategies, 1, 50, 0, false, 0}};
@@ -89,7 +89,7 @@ static inline struct weft_problem small_problem(void)
         .ranks = 2,
         .period = {.n_micro = 1, .group = 1},
         .n_tiers = 1,
-        .tiers = {{"device", WEFT_HOME_DEVICE, INT64_MAX}},
+        .tiers = {{"device", WEFT_LOCATION_DEVICE, INT64_MAX}},
         .profile_source = "by hand",
         .n_slots = N_SMALL_SLOTS,
         .slots = slots,

@@ -58,7 +58,7 @@ static bool fetch_for_another_gather(struct weft_program *program)
 static bool say_that_shard_stays(struct weft_program *program)
 {
     const int32_t i = find_op(program, WEFT_OP_PARAMETERS_DOWN, 0);
-    program->ways[program->instructions[i].unit].parameters = WEFT_HOME_DEVICE;
+    program->ways[program->instructions[i].unit].parameters = WEFT_LOCATION_DEVICE;
     return true;
 }
 

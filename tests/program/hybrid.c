@@ -183,7 +183,7 @@ static bool cross_in_a_gathers_copy(struct weft_program *program)
 
 static bool say_that_the_cache_is_on_the_device(struct weft_program *program)
 {
-    program->ways[program->instructions[copy_down(program)].unit].parameters = WEFT_HOME_DEVICE;
+    program->ways[program->instructions[copy_down(program)].unit].parameters = WEFT_LOCATION_DEVICE;
     return true;
 }
 

@@ -130,7 +130,7 @@ static void add_host(struct random_case *random, struct dice *dice)
     host->update_bytes_per_s = chance(dice, 70) ? roll(dice, 1, 1000) * 1000000 : 0;
     random->config->cluster.host =
         (struct weft_host_spec){.given = true, .memory_limit_bytes = INT64_C(1) << 50};
-    if (chance(dice, 30)) random->config->plan.offload.activations = 1 << WEFT_HOME_DEVICE;
+    if (chance(dice, 30)) random->config->plan.offload.activations = 1 << WEFT_LOCATION_DEVICE;
 }
 
 static void add_disk(struct random_case *random, struct dice *dice)
@@ -195,11 +195,12 @@ void random_case_init_tiers(struct random_case *random, uint64_t seed)
     if ((which & 1) != 0) add_host(random, &dice);
     struct dice of_parameters = dice_of(seed, "parameters");
     if ((which & 1) != 0 && roll(&of_parameters, 0, 1) > 0)
-        random->config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+        random->config->plan.offload.parameters =
+            1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     struct dice of_inputs = dice_of(seed, "inputs");
     if ((which & 1) != 0 && chance(&of_inputs, 50))
         random->config->plan.offload.inputs =
-            1 << WEFT_HOME_HOST | (chance(&of_inputs, 70) ? 1 << WEFT_HOME_DEVICE : 0);
+            1 << WEFT_LOCATION_HOST | (chance(&of_inputs, 70) ? 1 << WEFT_LOCATION_DEVICE : 0);
     if ((which & 2) != 0) add_disk(random, &dice);
     add_recompute(random, seed);
     fill_stages(random);
@@ -409,7 +410,7 @@ void cached_case_init(struct tiers_case *c, uint64_t seed)
     random->config->cluster.link.inter = (struct weft_link){.alpha_ns = 9000, .bytes_per_s = 1e8};
     random->config->plan.policies = chance(&dice, 50) ? "nodes" : "fsdp,hsdp,nodes";
     random->config->plan.update_ahead = roll(&dice, 0, 3);
-    random->config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    random->config->plan.offload.parameters = 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_HOST;
     fill_stages(random);
     c->plan = random_plan(random, seed);
     c->program = random_program(random, c->plan);

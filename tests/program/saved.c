@@ -16,7 +16,7 @@ static void check_host_rows(const struct tiers_case *c)
     const size_t n = (size_t)c->plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows);
     weft_plan_rows(c->plan, 1, rows); /* the host's comes before a disk's */
-    cr_assert_eq(c->plan->problem->tiers[1].kind, WEFT_HOME_HOST);
+    cr_assert_eq(c->plan->problem->tiers[1].kind, WEFT_LOCATION_HOST);
     for (size_t i = WEFT_CATEGORY_ACTIVATIONS; i < n; i += WEFT_CATEGORY_COUNT)
         cr_assert_eq(rows[i], c->program->host_bytes, "seed %d", (int)c->random.seed);
     free(rows);
@@ -89,7 +89,7 @@ static struct weft_operand *operand_of(struct weft_program *program, int32_t ins
     return NULL;
 }
 
-static bool read_what_is_away(struct weft_program *program)
+static bool read_what_is_offloaded(struct weft_program *program)
 {
     const int32_t up = find_op(program, WEFT_OP_SAVED_UP, 0), back = find_backward(program, up);
     const struct weft_instruction *at = &program->instructions[back];
@@ -135,8 +135,8 @@ Test(saved, what_would_use_what_is_not_there_is_refused)
     static const struct program_change changes[] = {
         {forget_up, "is back", false},
         {forget_down, "does not follow the copy before it", false},
-        {read_what_is_away, "back from the host", false},
-        {say_that_it_stays, "is not away", false},
+        {read_what_is_offloaded, "back from the host", false},
+        {say_that_it_stays, "not offloaded", false},
         {bring_another_layer, "saved", false},
         {bring_another_micro_step, "does not move what its layer saved", false},
         {copy_over_the_network, "a lane that does not do it", false},
@@ -180,7 +180,7 @@ static bool forget_input_down(struct weft_program *program)
     return true;
 }
 
-static bool read_an_input_that_is_away(struct weft_program *program)
+static bool read_an_input_that_is_offloaded(struct weft_program *program)
 {
     const struct weft_instruction *up = input_up(program);
     const int32_t back = find_backward(program, find_op(program, WEFT_OP_INPUT_UP, 0));
@@ -263,9 +263,11 @@ static bool share_a_place(struct weft_program *program)
 {
     const int32_t layer = input_up(program)->layer;
     for (int32_t l = 0; l < program->n_layers; l++)
-        if (weft_program_saves_away(program, l) || (l != layer && program->inputs_at[l] >= 0)) {
-            program->inputs_at[layer] =
-                weft_program_saves_away(program, l) ? program->saved_at[l] : program->inputs_at[l];
+        if (weft_program_saves_offloaded(program, l) ||
+            (l != layer && program->inputs_at[l] >= 0)) {
+            program->inputs_at[layer] = weft_program_saves_offloaded(program, l)
+                                            ? program->saved_at[l]
+                                            : program->inputs_at[l];
             return true;
         }
     return false;
@@ -276,7 +278,7 @@ Test(saved, what_would_use_an_input_that_is_not_there_is_refused)
     static const struct program_change changes[] = {
         {forget_input_up, "is back", false},
         {forget_input_down, "does not follow the copy before it", false},
-        {read_an_input_that_is_away, "an offloaded input that is not back", false},
+        {read_an_input_that_is_offloaded, "an offloaded input that is not back", false},
         {miss_the_own_input, "does not read its layer's input", false},
         {miss_the_input_of_the_next, "does not read its layer's output", false},
         {say_that_an_input_stays, "input is not offloaded", false},

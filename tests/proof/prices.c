@@ -107,7 +107,7 @@ Test(prices, each_tier_has_prices_of_its_own)
     f.problem.decisions = decisions;
     f.problem.n_tiers = 2;
     f.problem.tiers[0].limit_bytes = 1700;
-    f.problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, 1000};
+    f.problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_LOCATION_HOST, 1000};
     f.prices.mu = mu;
     mu[N_SMALL_SLOTS + 5] = WEFT_PRICE_ONE * 3;
     cr_assert_eq(bound(&f, SDP, SDP), 6550 - 3 * 800);

@@ -157,11 +157,11 @@ static void expect_policies(const enum weft_policy *policies, int32_t n, const c
                                                 0,
                                                 NULL,
                                                 NULL,
-                                                WEFT_HOME_DEVICE,
+                                                WEFT_LOCATION_DEVICE,
                                                 false,
                                                 WEFT_RECOMPUTE_NONE,
-                                                WEFT_HOME_DEVICE,
-                                                WEFT_HOME_DEVICE,
+                                                WEFT_LOCATION_DEVICE,
+                                                WEFT_LOCATION_DEVICE,
                                                 0,
                                                 0};
         decisions[i] = (struct weft_problem_decision){names[i], i, 1, &own[i], -1, 0, 0, false, 0};
@@ -194,10 +194,10 @@ Test(plan_report, policies_wrap)
     struct weft_problem problem = small_problem();
     struct weft_problem_decision decisions[UNITS] = {{0}};
     struct weft_problem_strategy own[2] = {
-        {"sdp", 0, WEFT_POLICY_SDP, 0, 0, NULL, NULL, WEFT_HOME_DEVICE, false, WEFT_RECOMPUTE_NONE,
-         WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0},
-        {"fsdp", 1, WEFT_POLICY_FSDP, 0, 0, NULL, NULL, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
+        {"sdp", 0, WEFT_POLICY_SDP, 0, 0, NULL, NULL, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+        {"fsdp", 1, WEFT_POLICY_FSDP, 0, 0, NULL, NULL, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
     int32_t strategies[UNITS];
     char names[UNITS][16];
     for (int u = 0; u < UNITS; u++) {

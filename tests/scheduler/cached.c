@@ -37,7 +37,7 @@ Test(cached, parameters_of_nodes_are_cached_where_they_may_be)
         if (crosses) {
             int n_cached = 0;
             for (int32_t u = 0; u < weft_problem_n_units(problem); u++)
-                n_cached += weft_plan_chosen(plan, u)->parameters == WEFT_HOME_HOST;
+                n_cached += weft_plan_chosen(plan, u)->parameters == WEFT_LOCATION_HOST;
             cr_assert_gt(n_cached, 0);
             cr_assert_eq(weft_program_verify(program, INT64_MAX, &err), WEFT_OK, "%s", err.text);
             cr_assert_eq(weft_schedule(problem, &c.random.inputs, &options, &best, NULL, &err),

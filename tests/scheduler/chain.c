@@ -22,17 +22,17 @@ static void *array_chain(struct chain_builder *b, int32_t n, size_t size)
 }
 
 /* Where state may be beside the device, which is no other place. */
-static enum weft_home other_home(const struct chain *chain)
+static enum weft_location other_location(const struct chain *chain)
 {
     for (int32_t u = 0; u < chain->n_layers; u++) {
-        if (chain->disk_ns[u] > 0) return WEFT_HOME_DISK;
-        if (chain->host_ns[u] > 0) return WEFT_HOME_HOST;
+        if (chain->disk_ns[u] > 0) return WEFT_LOCATION_DISK;
+        if (chain->host_ns[u] > 0) return WEFT_LOCATION_HOST;
     }
-    return WEFT_HOME_DEVICE;
+    return WEFT_LOCATION_DEVICE;
 }
 
 /* Whether the host updates too. */
-static bool updates_there(const struct chain *chain)
+static bool updates_on_host(const struct chain *chain)
 {
     int64_t ns = 0;
     for (int32_t u = 0; u < chain->n_layers; u++)
@@ -43,7 +43,7 @@ static bool updates_there(const struct chain *chain)
 /* Slots before the first update. */
 static int32_t opens(const struct chain *chain)
 {
-    return other_home(chain) != WEFT_HOME_DEVICE;
+    return other_location(chain) != WEFT_LOCATION_DEVICE;
 }
 
 static void name(struct chain_builder *b, int32_t s, const char *text, int32_t index)
@@ -119,7 +119,7 @@ static void item_chain(struct chain_builder *b, struct weft_item item_chain, uin
     item_chain.acquires = item_chain.may_block = item_chain.kind == WEFT_ALL_GATHER;
     b->problem->items[b->problem->n_items++] =
         (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns, -1};
-    if (!updates_there(b->chain) || !item_chain.acquires || item_chain.gather > 0) return;
+    if (!updates_on_host(b->chain) || !item_chain.acquires || item_chain.gather > 0) return;
     /* What the host updates is gathered behind that. */
     item_chain.strategies <<= 2 * b->problem->decisions[item_chain.decision].n_strategies;
     item_chain.first = 0;
@@ -168,7 +168,7 @@ static void item_state_chain(struct chain_builder *b, int32_t u, bool comes, int
                              int64_t bytes)
 {
     const struct weft_problem_decision *unit = &b->problem->decisions[u];
-    const bool disk = other_home(b->chain) == WEFT_HOME_DISK;
+    const bool disk = other_location(b->chain) == WEFT_LOCATION_DISK;
     const int32_t update = unit->update_slot;
     const struct weft_item item = {.decision = u,
                                    .kind = disk ? (comes ? WEFT_STATE_READ : WEFT_STATE_WRITE)
@@ -235,9 +235,10 @@ static void items_there_chain(struct chain_builder *b, int32_t u, int32_t n)
         problem->items[find_item_chain(b, u, WEFT_ALL_GATHER, k)].after = first + 2;
 }
 
-/* The holds of a strategy with state in the other home: on the device in its update, or never. */
-static void hold_home(struct chain_builder *b, const struct weft_problem_strategy *from,
-                      int32_t update, int64_t bytes, struct weft_problem_strategy *to)
+/* The holds of a strategy with state in the other location: on the device in its update, or never.
+ */
+static void hold_location(struct chain_builder *b, const struct weft_problem_strategy *from,
+                          int32_t update, int64_t bytes, struct weft_problem_strategy *to)
 {
     to->n_holds = 0;
     to->holds = array_chain(b, from->n_holds + 1, sizeof *to->holds);
@@ -246,36 +247,37 @@ static void hold_home(struct chain_builder *b, const struct weft_problem_strateg
     for (int32_t h = 0; h < from->n_holds; h++) {
         struct weft_hold hold = from->holds[h];
         const bool state = hold.category == WEFT_CATEGORY_OPTIMIZER_STATE;
-        if (to->updates_there && (state || hold.category == WEFT_CATEGORY_SHARDED_GRADIENTS))
+        if (to->updates_on_host && (state || hold.category == WEFT_CATEGORY_SHARDED_GRADIENTS))
             continue;
         if (state) hold.first = hold.last = update;
         to->holds[to->n_holds++] = hold;
     }
 }
 
-/* The same strategies with state in the other home, and what moves it. */
-static void add_home(struct chain_builder *b, int32_t u, int64_t bytes)
+/* The same strategies with state in the other location, and what moves it. */
+static void add_location(struct chain_builder *b, int32_t u, int64_t bytes)
 {
     struct weft_problem_decision *unit = &b->problem->decisions[u];
-    const int32_t n = unit->n_strategies, ways = updates_there(b->chain) ? 3 : 2;
+    const int32_t n = unit->n_strategies, ways = updates_on_host(b->chain) ? 3 : 2;
     struct weft_problem_strategy *all = array_chain(b, ways * n, sizeof *all);
     memcpy(all, unit->strategies, (size_t)n * sizeof *all);
     for (int32_t k = n; k < ways * n; k++) {
         struct weft_problem_strategy *to = &all[k];
         *to = all[k % n];
-        to->home = other_home(b->chain);
-        to->updates_there = k >= 2 * n;
+        to->location = other_location(b->chain);
+        to->updates_on_host = k >= 2 * n;
         to->kind += k / n * WEFT_POLICY_COUNT;
         to->name = b->problem->kinds[to->kind];
-        if (to->updates_there) to->n_times = 0;
+        if (to->updates_on_host) to->n_times = 0;
         /* The host has the gradient too. */
-        hold_home(b, &all[k % n], unit->update_slot, to->updates_there ? 3 * bytes / 2 : bytes, to);
+        hold_location(b, &all[k % n], unit->update_slot,
+                      to->updates_on_host ? 3 * bytes / 2 : bytes, to);
     }
     unit->strategies = all;
     unit->n_strategies = ways * n;
     item_state_chain(b, u, true, n, bytes);
     item_state_chain(b, u, false, n, bytes);
-    if (updates_there(b->chain)) items_there_chain(b, u, n);
+    if (updates_on_host(b->chain)) items_there_chain(b, u, n);
 }
 
 static void add_unit_chain(struct chain_builder *b, int32_t u)
@@ -294,17 +296,17 @@ static void add_unit_chain(struct chain_builder *b, int32_t u)
     const int32_t first = b->problem->n_items;
     add_items(b, u);
     if (!opens(b->chain)) return;
-    /* What strategies do but for their state does not depend on its home, but for the gathers of
-     * what the host updates, which have none of the first strategies. */
+    /* What strategies do but for their state does not depend on its location, but for the gathers
+     * of what the host updates, which have none of the first strategies. */
     const int32_t n = unit->n_strategies;
     for (int32_t i = first; i < b->problem->n_items; i++) {
         struct weft_item *item = &b->problem->items[i].item;
         const uint64_t own = item->strategies & ((UINT64_C(1) << n) - 1);
-        const bool all_homes = !item->acquires || item->gather > 0;
+        const bool all_locations = !item->acquires || item->gather > 0;
         item->strategies |= own << n;
-        if (updates_there(b->chain) && all_homes) item->strategies |= own << 2 * n;
+        if (updates_on_host(b->chain) && all_locations) item->strategies |= own << 2 * n;
     }
-    add_home(b, u, bytes);
+    add_location(b, u, bytes);
 }
 
 static void add_level(struct chain_builder *b, int32_t layer, enum weft_recompute level,
@@ -313,7 +315,7 @@ static void add_level(struct chain_builder *b, int32_t layer, enum weft_recomput
     struct weft_problem_decision *decision = &b->problem->decisions[b->chain->n_layers + layer];
     const int32_t n = b->chain->n_layers, forward = n + 1 + layer, backward = 3 * n - layer;
     struct weft_problem_strategy *to = &decision->strategies[decision->n_strategies++];
-    const struct weft_layer_choice choice = {WEFT_HOME_DEVICE, level, WEFT_HOME_DEVICE};
+    const struct weft_layer_choice choice = {WEFT_LOCATION_DEVICE, level, WEFT_LOCATION_DEVICE};
     *to = (struct weft_problem_strategy){.name = weft_layer_choice_name(choice),
                                          .kind = WEFT_POLICY_COUNT + (int32_t)level,
                                          .policy = WEFT_POLICY_COUNT,
@@ -325,7 +327,7 @@ static void add_level(struct chain_builder *b, int32_t layer, enum weft_recomput
     if (ns > 0) to->times[to->n_times++] = (struct weft_slot_time){backward, ns};
 }
 
-/* Decisions of layers, without another home. */
+/* Decisions of layers, without another location. */
 static void add_layers_chain(struct chain_builder *b)
 {
     struct weft_problem *problem = b->problem;
@@ -335,7 +337,7 @@ static void add_layers_chain(struct chain_builder *b)
     memcpy(kinds, problem->kinds, WEFT_POLICY_COUNT * sizeof *kinds);
     for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++)
         kinds[problem->n_kinds++] = weft_layer_choice_name((struct weft_layer_choice){
-            WEFT_HOME_DEVICE, (enum weft_recompute)level, WEFT_HOME_DEVICE});
+            WEFT_LOCATION_DEVICE, (enum weft_recompute)level, WEFT_LOCATION_DEVICE});
     problem->kinds = kinds;
     for (int32_t l = 0; l < chain->n_layers; l++) {
         struct weft_problem_decision *decision = &problem->decisions[problem->n_decisions++];
@@ -357,25 +359,26 @@ static void open_lane(struct weft_problem *problem, const char *name, enum weft_
     cr_assert_eq(weft_problem_add_lane(problem, name, kind, NULL), WEFT_OK);
 }
 
-static void open_home(struct weft_problem *problem, const struct chain *chain)
+static void open_location(struct weft_problem *problem, const struct chain *chain)
 {
-    const enum weft_home home = other_home(chain);
-    const char *name = weft_home_names[home];
-    const int32_t ways = updates_there(chain) ? 3 : 2;
+    const enum weft_location location = other_location(chain);
+    const char *name = weft_location_names[location];
+    const int32_t ways = updates_on_host(chain) ? 3 : 2;
     const char **kinds =
         weft_pool_array(&problem->pool, (size_t)(ways * WEFT_POLICY_COUNT), sizeof *kinds);
     cr_assert_not_null(kinds);
     for (int i = 0; i < ways * WEFT_POLICY_COUNT; i++) {
-        const bool away = i >= WEFT_POLICY_COUNT;
-        kinds[i] = weft_pool_format(&problem->pool, "%s%s%s%s",
-                                    problem->kinds[i % WEFT_POLICY_COUNT], away ? "+" : "",
-                                    away ? name : "", i < 2 * WEFT_POLICY_COUNT ? "" : "-update");
+        const bool offloaded = i >= WEFT_POLICY_COUNT;
+        kinds[i] = weft_pool_format(
+            &problem->pool, "%s%s%s%s", problem->kinds[i % WEFT_POLICY_COUNT], offloaded ? "+" : "",
+            offloaded ? name : "", i < 2 * WEFT_POLICY_COUNT ? "" : "-update");
     }
     problem->kinds = kinds;
     problem->n_kinds = ways * WEFT_POLICY_COUNT;
-    problem->period.away = true;
-    problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){name, home, INT64_C(1) << 40};
-    if (home == WEFT_HOME_DISK) {
+    problem->period.offloaded = true;
+    problem->tiers[problem->n_tiers++] =
+        (struct weft_problem_tier){name, location, INT64_C(1) << 40};
+    if (location == WEFT_LOCATION_DISK) {
         open_lane(problem, "disk", WEFT_LANE_KIND_READ, DISK_LANE);
         return;
     }
@@ -406,7 +409,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->items = array_chain(&b, 12 * n, sizeof *problem->items);
     problem->common = array_chain(&b, n, sizeof *problem->common);
     by_policy_kinds(problem);
-    if (opens(chain)) open_home(problem, chain);
+    if (opens(chain)) open_location(problem, chain);
     add_slots_chain(&b);
     for (int32_t u = 0; u < n; u++) {
         add_unit_chain(&b, u);

@@ -8,8 +8,8 @@
 
 enum { CHAIN_MOST_LAYERS = 8, MIB = 1 << 20 };
 
-/* Slots: with another home open, U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its
- * unit in forward and backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
+/* Slots: with another location open, U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads
+ * its unit in forward and backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
 struct chain {
     int32_t n_layers;
     int32_t n_blocks[CHAIN_MOST_LAYERS];
@@ -41,7 +41,7 @@ struct chain_plan {
     char policies[128]; /* "sdp fsdp dp", then layers: "whole device" */
     char moves[2048];   /* in channel order: g1@F0 launched there, g1@F1! blocking, r2@B1>drain
                            launched in B1 and complete by the end of drain; g1x3 three blocks;
-                           in1@U0 and out1@U2>U2: state, from its home and back;
+                           in1@U0 and out1@U2>U2: state, from its location and back;
                            d1@B0>drain, h1@open, p1@open: gradient down, update on the host,
                            parameters up */
     int64_t step_ns, peak_bytes;

@@ -27,7 +27,7 @@ static bool is_of_host(uint64_t seed)
     return seed % 3 == 0;
 }
 
-static bool updates_there(uint64_t seed)
+static bool updates_on_host(uint64_t seed)
 {
     return seed % 6 == 0;
 }
@@ -60,11 +60,11 @@ static struct weft_config *disk_config(uint64_t seed)
                    "%s, \"update_ahead\": 1, \"policies\": \"%s\"}}",
                    chance(&dice, 50) ? ", \"clip_norm\": 0" : "",
                    chance(&dice, 50) ? ", \"precision\": {\"compute\": \"bf16\"}" : "",
-                   updates_there(seed) ? "host" : "device",
-                   updates_there(seed) ? "\"block_size\": \"1GiB\""
-                                       : "\"blocks\": 1, \"fuse\": false",
-                   updates_there(seed) ? policies[seed / 6 % 4 == 0 ? 1 : seed / 6 % 4]
-                                       : policies[roll(&dice, 0, 4)]);
+                   updates_on_host(seed) ? "host" : "device",
+                   updates_on_host(seed) ? "\"block_size\": \"1GiB\""
+                                         : "\"blocks\": 1, \"fuse\": false",
+                   updates_on_host(seed) ? policies[seed / 6 % 4 == 0 ? 1 : seed / 6 % 4]
+                                         : policies[roll(&dice, 0, 4)]);
     cr_assert_eq(weft_config_parse(weft_text_chars(&text), text.length, "disk.json", ".", NULL, 0,
                                    &config, &err),
                  WEFT_OK, "%s", err.text);
@@ -90,20 +90,20 @@ static void disk_case(uint64_t seed, struct random_case *out)
 
 Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 900)
 {
-    int32_t n_slower = 0, n_away = 0, n_host = 0, n_there = 0;
+    int32_t n_slower = 0, n_offloaded = 0, n_host = 0, n_there = 0;
     for (int seed = 1; seed <= TEST_CASES_OF(180, 90, 20); seed++) {
         struct random_case random;
         disk_case((uint64_t)seed, &random);
         against_set_limits(random.stages.problem, (uint64_t)seed);
         n_slower += !is_of_host((uint64_t)seed)
-                        ? against_all(random.stages.problem, seed, "+disk", &n_away)
-                    : updates_there((uint64_t)seed)
+                        ? against_all(random.stages.problem, seed, "+disk", &n_offloaded)
+                    : updates_on_host((uint64_t)seed)
                         ? against_all(random.stages.problem, seed, "+host-update", &n_there)
                         : against_all(random.stages.problem, seed, "+host", &n_host);
         random_case_finish(&random);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
-    cr_assert_gt(n_away, TEST_CASES_OF(30, 12, 1), "chosen %d times", n_away);
+    cr_assert_gt(n_offloaded, TEST_CASES_OF(30, 12, 1), "chosen %d times", n_offloaded);
     cr_assert_gt(n_host, TEST_CASES_OF(7, 2, 0), "chosen %d times", n_host);
     cr_assert_gt(n_there, TEST_CASES_OF(7, 2, 0), "chosen %d times", n_there);
 }
@@ -138,21 +138,23 @@ Test(disk, nothing_is_there_that_fits_elsewhere)
         cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
                      err.text);
         for (int32_t u = 0; u < problem->n_decisions; u++)
-            cr_assert_eq(weft_plan_chosen(plan, u)->home, WEFT_HOME_DEVICE, "seed %d", (int)seed);
+            cr_assert_eq(weft_plan_chosen(plan, u)->location, WEFT_LOCATION_DEVICE, "seed %d",
+                         (int)seed);
         weft_plan_destroy(plan);
         random_case_finish(&random);
     }
 }
 
-/* Where no other home is allowed, every planner has a plan, or says why not. */
+/* Where no other location is allowed, every planner has a plan, or says why not. */
 Test(disk, rules_plan_with_state_that_must_be_there)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(20, 5); seed++) {
         struct random_case random;
         disk_case(seed, &random);
         weft_stages_finish(&random.stages);
-        const enum weft_home home = is_of_host(seed) ? WEFT_HOME_HOST : WEFT_HOME_DISK;
-        random.config->plan.offload.state = 1 << home;
+        const enum weft_location location =
+            is_of_host(seed) ? WEFT_LOCATION_HOST : WEFT_LOCATION_DISK;
+        random.config->plan.offload.state = 1 << location;
         struct weft_error err = {0};
         cr_assert_eq(weft_stages_create(random.config, random.profile, &random.stages, &err),
                      WEFT_OK, "%s", err.text);
@@ -172,7 +174,7 @@ Test(disk, rules_plan_with_state_that_must_be_there)
             n_made++;
             cr_assert_eq(weft_plan_check_rows(plan, "plan", &err), WEFT_OK, "%s", err.text);
             for (int32_t u = 0; u < problem->n_decisions; u++)
-                cr_assert_eq(weft_plan_chosen(plan, u)->home, home);
+                cr_assert_eq(weft_plan_chosen(plan, u)->location, location);
             weft_plan_destroy(plan);
         }
         cr_assert_gt(n_made, 2, "seed %d", (int)seed);
@@ -193,7 +195,7 @@ Test(disk, random_plans_have_a_place_for_every_chain)
         cr_assert_eq(weft_schedule(random.stages.problem, NULL, &options, &plan, NULL, &err),
                      WEFT_OK, "seed %d: %s", (int)seed, err.text);
         for (int32_t d = 0; d < random.stages.problem->n_decisions; d++)
-            n_there += weft_plan_chosen(plan, d)->updates_there;
+            n_there += weft_plan_chosen(plan, d)->updates_on_host;
         weft_plan_destroy(plan);
         random_case_finish(&random);
     }

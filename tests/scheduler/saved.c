@@ -34,7 +34,7 @@ static void add_layer(struct weft_text *text, struct dice *dice, int at, bool ha
 }
 
 /* Three layers, of which the one in the middle has no unit; or two, in two micro-steps. */
-static struct weft_config *saved_config(uint64_t seed, const char *homes, const char *recompute)
+static struct weft_config *saved_config(uint64_t seed, const char *locations, const char *recompute)
 {
     static const char *const policies[] = {"dp", "zero1", "sdp", "fsdp", "dp,sdp"};
     struct dice dice = dice_of(seed, "saved");
@@ -64,7 +64,7 @@ static struct weft_config *saved_config(uint64_t seed, const char *homes, const 
         twice ? "sdp" : policies[roll(&dice, 0, 4)],
         recompute != NULL && !twice ? ", \"recompute\": \"" : "",
         recompute != NULL && !twice ? recompute : "", recompute != NULL && !twice ? "\"" : "",
-        homes);
+        locations);
     cr_assert_eq(weft_config_parse(weft_text_chars(&text), text.length, "saved.json", ".", NULL, 0,
                                    &config, &err),
                  WEFT_OK, "%s", err.text);
@@ -72,13 +72,13 @@ static struct weft_config *saved_config(uint64_t seed, const char *homes, const 
     return config;
 }
 
-static void recompute_case(uint64_t seed, const char *homes, const char *recompute,
+static void recompute_case(uint64_t seed, const char *locations, const char *recompute,
                            struct random_case *out)
 {
     struct weft_profile_lack lacks[WEFT_PROFILE_LACKS];
     struct weft_error err = {0};
     int32_t n_lacks = 0;
-    *out = (struct random_case){.seed = seed, .config = saved_config(seed, homes, recompute)};
+    *out = (struct random_case){.seed = seed, .config = saved_config(seed, locations, recompute)};
     out->profile = random_profile(out->config, seed);
     if (seed % 8 > 0) out->profile->rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
     cr_assert_eq(weft_profile_take_tiers(out->config, NULL, &out->profile->pool,
@@ -88,25 +88,25 @@ static void recompute_case(uint64_t seed, const char *homes, const char *recompu
                  "seed %d: %s", (int)seed, err.text);
 }
 
-static void saved_case(uint64_t seed, const char *homes, struct random_case *out)
+static void saved_case(uint64_t seed, const char *locations, struct random_case *out)
 {
-    recompute_case(seed, homes, NULL, out);
+    recompute_case(seed, locations, NULL, out);
 }
 
 static const char either[] = "[\"device\", \"host\"]", host[] = "[\"host\"]";
 
 Test(saved, plans_are_the_best_of_all_and_proven, .timeout = 900)
 {
-    int32_t n_slower = 0, n_away = 0;
+    int32_t n_slower = 0, n_offloaded = 0;
     for (int seed = 1; seed <= TEST_CASES(60, 20); seed++) {
         struct random_case random;
         saved_case((uint64_t)seed, either, &random);
         against_set_limits(random.stages.problem, (uint64_t)seed);
-        n_slower += against_all(random.stages.problem, seed, "host", &n_away);
+        n_slower += against_all(random.stages.problem, seed, "host", &n_offloaded);
         random_case_finish(&random);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
-    cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
+    cr_assert_gt(n_offloaded, TEST_CASES(10, 2), "chosen %d times", n_offloaded);
 }
 
 Test(saved, plans_with_recomputation_are_the_best_of_all_and_proven, .timeout = 900)
@@ -130,16 +130,16 @@ static const char inputs_too[] = "[\"device\", \"host\"], \"inputs\": [\"device\
 /* Only the input of the layer in the middle may be on the host: more moves are too many to try. */
 Test(saved, plans_with_inputs_are_the_best_of_all_and_proven, .timeout = 900)
 {
-    int32_t n_slower = 0, n_away = 0;
+    int32_t n_slower = 0, n_offloaded = 0;
     for (int seed = 1; seed <= TEST_CASES(40, 10); seed++) {
         struct random_case random;
         recompute_case((uint64_t)seed, inputs_alone, seed % 2 == 0 ? "auto" : NULL, &random);
         against_set_limits(random.stages.problem, (uint64_t)seed);
-        n_slower += against_all(random.stages.problem, seed, "host-input", &n_away);
+        n_slower += against_all(random.stages.problem, seed, "host-input", &n_offloaded);
         random_case_finish(&random);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
-    cr_assert_gt(n_away, TEST_CASES(6, 1), "chosen %d times", n_away);
+    cr_assert_gt(n_offloaded, TEST_CASES(6, 1), "chosen %d times", n_offloaded);
 }
 
 Test(saved, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
@@ -181,7 +181,7 @@ Test(saved, rules_plan_with_what_must_be_there)
             n_made++;
             cr_assert_eq(weft_plan_check_rows(plan, "plan", &err), WEFT_OK, "%s", err.text);
             for (int32_t d = n_units; d < problem->n_decisions; d++)
-                cr_assert_eq(weft_plan_chosen(plan, d)->home, WEFT_HOME_HOST);
+                cr_assert_eq(weft_plan_chosen(plan, d)->location, WEFT_LOCATION_HOST);
             weft_plan_destroy(plan);
         }
         cr_assert_gt(n_made, 2, "seed %d", (int)seed);

@@ -14,7 +14,7 @@
 #include "tests/scheduler/enumerate.h"
 #include "tests/scheduler/tiny.h"
 
-static const char away_name[] = "sdp+disk";
+static const char offloaded_name[] = "sdp+disk";
 
 static void *longer(struct weft_problem *problem, const void *old, int32_t n, size_t size)
 {
@@ -27,7 +27,7 @@ static void *longer(struct weft_problem *problem, const void *old, int32_t n, si
 static void add_host(struct weft_problem *problem)
 {
     problem->tiers[problem->n_tiers++] =
-        (struct weft_problem_tier){"host", WEFT_HOME_HOST, INT64_MAX};
+        (struct weft_problem_tier){"host", WEFT_LOCATION_HOST, INT64_MAX};
 }
 
 static void add_copy_lane(struct weft_problem *problem)
@@ -54,13 +54,13 @@ static void insert_item(struct weft_problem *problem, struct weft_problem_item i
 }
 
 /* The state goes to the host behind the update, and is back before the last backward. */
-static void add_copies(struct weft_problem *problem, int32_t unit, int32_t away, int64_t bytes,
+static void add_copies(struct weft_problem *problem, int32_t unit, int32_t offloaded, int64_t bytes,
                        int64_t copy_ns)
 {
     int32_t n = problem->n_decisions;
     struct weft_item down = {.decision = unit,
                              .kind = WEFT_ALL_REDUCE,
-                             .strategies = UINT64_C(1) << away,
+                             .strategies = UINT64_C(1) << offloaded,
                              .n_blocks = 1,
                              .first = unit + 1,
                              .last = n + 1,
@@ -81,15 +81,15 @@ static void add_copies(struct weft_problem *problem, int32_t unit, int32_t away,
 
 /* A copy of sdp whose state is on the host, and on the device from the last backward to the update.
  */
-static void add_away(struct weft_problem *problem, int32_t unit, int64_t copy_ns)
+static void add_offloaded(struct weft_problem *problem, int32_t unit, int64_t copy_ns)
 {
     struct weft_problem_decision *d = &problem->decisions[unit];
-    int32_t sdp = weft_decision_of_policy(d, WEFT_POLICY_SDP), away = d->n_strategies;
+    int32_t sdp = weft_decision_of_policy(d, WEFT_POLICY_SDP), offloaded = d->n_strategies;
     if (sdp < 0) return;
-    d->strategies = longer(problem, d->strategies, away, sizeof *d->strategies);
-    struct weft_problem_strategy *to = &d->strategies[away];
+    d->strategies = longer(problem, d->strategies, offloaded, sizeof *d->strategies);
+    struct weft_problem_strategy *to = &d->strategies[offloaded];
     *to = d->strategies[sdp];
-    to->name = away_name;
+    to->name = offloaded_name;
     to->kind = problem->n_kinds - 1;
     to->holds = longer(problem, to->holds, to->n_holds, sizeof *to->holds);
     d->n_strategies++;
@@ -104,9 +104,9 @@ static void add_away(struct weft_problem *problem, int32_t unit, int64_t copy_ns
         for (int32_t k = 0; k < problem->n_items; k++) {
             struct weft_item *item = &problem->items[k].item;
             if (item->decision == unit && (item->strategies >> sdp & 1u) != 0)
-                item->strategies |= UINT64_C(1) << away;
+                item->strategies |= UINT64_C(1) << offloaded;
         }
-        add_copies(problem, unit, away, there.bytes, copy_ns);
+        add_copies(problem, unit, offloaded, there.bytes, copy_ns);
         return;
     }
 }
@@ -118,7 +118,7 @@ static void check_toy_problem(struct weft_problem *problem)
     cr_assert_eq(weft_problem_check(problem, "toy", &err), WEFT_OK, "%s", err.text);
 }
 
-static struct weft_problem *away_problem(uint64_t seed)
+static struct weft_problem *offloaded_problem(uint64_t seed)
 {
     struct tiny_shape shape = {.n_units = 2,
                                .most_blocks = 1,
@@ -127,12 +127,12 @@ static struct weft_problem *away_problem(uint64_t seed)
                                .contends = seed % 7 == 1};
     struct weft_problem *problem = tiny_problem(&shape, seed);
     problem->kinds = longer(problem, problem->kinds, problem->n_kinds, sizeof *problem->kinds);
-    problem->kinds[problem->n_kinds++] = away_name;
+    problem->kinds[problem->n_kinds++] = offloaded_name;
     problem->items = longer(problem, problem->items, problem->n_items + 4, sizeof *problem->items);
     add_host(problem);
     add_copy_lane(problem);
     for (int32_t u = 0; u < problem->n_decisions; u++)
-        add_away(problem, u, 50 + (int64_t)(seed * 37 % 700) + u);
+        add_offloaded(problem, u, 50 + (int64_t)(seed * 37 % 700) + u);
     check_toy_problem(problem);
     against_set_limits(problem, seed);
     return problem;
@@ -159,22 +159,22 @@ static struct weft_problem *drawn_problem(uint64_t seed)
 
 Test(toy_tier, state_that_may_be_on_the_host_is_planned_and_proven, .timeout = 900)
 {
-    int32_t n_slower = 0, n_away = 0;
+    int32_t n_slower = 0, n_offloaded = 0;
     for (int seed = 1; seed <= TEST_CASES(60, 20); seed++) {
-        struct weft_problem *problem = away_problem((uint64_t)seed);
-        n_slower += against_all(problem, seed, away_name, &n_away);
+        struct weft_problem *problem = offloaded_problem((uint64_t)seed);
+        n_slower += against_all(problem, seed, offloaded_name, &n_offloaded);
         weft_problem_destroy(problem);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
-    cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
+    cr_assert_gt(n_offloaded, TEST_CASES(10, 2), "chosen %d times", n_offloaded);
 }
 
 Test(toy_tier, rows_of_two_tiers_are_planned_and_proven, .timeout = 900)
 {
-    int32_t n_slower = 0, n_away = 0;
+    int32_t n_slower = 0, n_offloaded = 0;
     for (int seed = 1; seed <= TEST_CASES(100, 25); seed++) {
         struct weft_problem *problem = drawn_problem((uint64_t)seed);
-        n_slower += against_all(problem, seed, away_name, &n_away);
+        n_slower += against_all(problem, seed, offloaded_name, &n_offloaded);
         weft_problem_destroy(problem);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
@@ -208,7 +208,7 @@ Test(toy_tier, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
 {
     struct against_changes changes = {0};
     for (uint64_t seed = 1; seed <= 8; seed++) {
-        struct weft_problem *problem = seed % 2 ? away_problem(seed) : drawn_problem(seed);
+        struct weft_problem *problem = seed % 2 ? offloaded_problem(seed) : drawn_problem(seed);
         against_changes(problem, seed, &changes);
         weft_problem_destroy(problem);
     }

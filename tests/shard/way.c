@@ -14,7 +14,7 @@ Test(way, numbers_and_names_read_back)
         snprintf(name, sizeof name, "%s%s%s%s", weft_policy_name(way.policy),
                  way.keep == WEFT_KEEP_DEVICE ? "" : "+",
                  way.keep == WEFT_KEEP_DEVICE ? "" : weft_keep_names[way.keep],
-                 way.parameters == WEFT_HOME_HOST ? "+host-parameters" : "");
+                 way.parameters == WEFT_LOCATION_HOST ? "+host-parameters" : "");
         cr_assert_str_eq(weft_way_name(way), name);
         cr_assert_eq(weft_way_number(way), number);
         struct weft_way read = weft_way_at(WEFT_WAYS - 1 - number);
@@ -36,7 +36,7 @@ Test(way, half_of_the_numbers_are_ways_of_a_unit)
 Test(way, parameters_of_a_node_may_be_on_the_host_and_are_not_updated_there)
 {
     for (int keep = 0; keep < WEFT_KEEP_COUNT; keep++) {
-        struct weft_way way = {WEFT_POLICY_NODES, (enum weft_keep)keep, WEFT_HOME_HOST};
+        struct weft_way way = {WEFT_POLICY_NODES, (enum weft_keep)keep, WEFT_LOCATION_HOST};
         cr_assert_eq(weft_way_allowed(way), keep != WEFT_KEEP_HOST_UPDATE);
         way.policy = WEFT_POLICY_HSDP;
         cr_assert_not(weft_way_allowed(way));

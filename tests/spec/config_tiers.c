@@ -39,8 +39,8 @@ Test(config_tiers, every_key_arrives)
     cr_assert_eq(disk->duplex, WEFT_DUPLEX_FULL);
     cr_assert(!disk->verify);
     cr_assert_eq(disk->endurance_bytes, INT64_C(600000000000000));
-    cr_assert_eq(config->plan.offload.state, 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK);
-    cr_assert_eq(config->plan.offload.activations, 1 << WEFT_HOME_HOST);
+    cr_assert_eq(config->plan.offload.state, 1 << WEFT_LOCATION_DEVICE | 1 << WEFT_LOCATION_DISK);
+    cr_assert_eq(config->plan.offload.activations, 1 << WEFT_LOCATION_HOST);
     weft_config_destroy(config);
 }
 

@@ -19,7 +19,7 @@ Test(ways, names_of_alternatives_are_looked_up)
         cr_assert_eq(weft_layer_choice_number(choice), number);
         const char *name = weft_layer_choice_name(choice);
         const size_t length = strlen(names[n % N_NAMES]);
-        const bool moves = choice.input_home == WEFT_HOME_HOST;
+        const bool moves = choice.input_location == WEFT_LOCATION_HOST;
         cr_assert_eq(moves, n++ >= N_NAMES);
         cr_assert_eq(strncmp(name, names[(n - 1) % N_NAMES], length), 0, "%s", name);
         cr_assert_str_eq(name + length, moves ? "+host-input" : "");
@@ -34,8 +34,9 @@ Test(ways, other_names_are_none)
     static const char *const others[] = {"",     "fsdp", "whole+host", "selective+",
                                          "none", "hos",  "hostx",      "host-input"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        struct weft_layer_choice choice = {WEFT_HOME_DISK, WEFT_RECOMPUTE_WHOLE, WEFT_HOME_DEVICE};
+        struct weft_layer_choice choice = {WEFT_LOCATION_DISK, WEFT_RECOMPUTE_WHOLE,
+                                           WEFT_LOCATION_DEVICE};
         cr_assert(!weft_layer_choice_read(others[i], &choice), "%s", others[i]);
-        cr_assert(choice.saved_home == WEFT_HOME_DISK, "untouched on failure");
+        cr_assert(choice.saved_location == WEFT_LOCATION_DISK, "untouched on failure");
     }
 }

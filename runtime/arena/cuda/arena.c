@@ -153,9 +153,9 @@ static cudaError_t issue_copy(struct weft_cuda_stream *s, const void *argument)
     const bool down = copy->direction == WEFT_COPY_DOWN;
     cudaError_t code = cudaSuccess;
     for (int32_t i = 0; i < copy->n && code == cudaSuccess; i++) {
-        void *there = copy->there[i].at;
-        code = cudaMemcpyAsync(down ? there : copy->at[i], down ? copy->at[i] : there,
-                               (size_t)copy->there[i].bytes,
+        void *outside = copy->outside[i].at;
+        code = cudaMemcpyAsync(down ? outside : copy->at[i], down ? copy->at[i] : outside,
+                               (size_t)copy->outside[i].bytes,
                                down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, s->cuda);
     }
     return code;

@@ -14,7 +14,7 @@ static const unsigned char *place_of(const struct weft_walk *walk, const struct 
                                      int32_t value)
 {
     const struct weft_value *place = &walk->values[walk->values[value].place];
-    switch (place->home) {
+    switch (place->location) {
     case WEFT_VALUE_INPUT:
         return call->input;
     case WEFT_VALUE_OUTPUT:

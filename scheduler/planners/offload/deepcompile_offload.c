@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "scheduler/planners/deepcompile.h"
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 #include "scheduler/planners/planners.h"
 
 const struct weft_setting weft_deepcompile_offload_settings[] = {
@@ -21,7 +21,7 @@ const struct weft_setting weft_deepcompile_offload_settings[] = {
 /* The decision on a unit's state. */
 struct stay {
     int64_t bytes; /* 0: it cannot move */
-    bool away;
+    bool offloaded;
     int32_t gone; /* slot; the state is on the host by its end */
     int32_t back; /* slot; the copy back is launched at its start */
 };
@@ -37,15 +37,15 @@ struct offload {
 };
 
 /* Offloads all state to the host. Adds up the bytes of units' state while it is on the device. */
-static void send_all_away(struct offload *run)
+static void send_all_offloaded(struct offload *run)
 {
     const struct weft_problem *problem = run->draft->problem;
     for (int32_t u = 0; u < problem->n_decisions; u++)
-        run->stays[u].away = weft_homes_move(run->draft, u, WEFT_HOME_HOST);
+        run->stays[u].offloaded = weft_locations_move(run->draft, u, WEFT_LOCATION_HOST);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(run->draft, i);
         struct stay *stay = &run->stays[item->decision];
-        if (!stay->away || !weft_item_moves_state(item) || item->acquires ||
+        if (!stay->offloaded || !weft_item_moves_state(item) || item->acquires ||
             !weft_item_active(item, run->draft->out->strategies))
             continue;
         stay->bytes = item->n_blocks * item->stair_bytes;
@@ -75,7 +75,7 @@ static bool does_ask(const struct offload *run, int32_t slot)
 
 /* Chooses the units with offloaded state. It follows the order of a step, which in a rotated period
  * ends in the period's first slots. Other state stays on the device, if it may be there. */
-static void choose_away(struct offload *run)
+static void choose_offloaded(struct offload *run)
 {
     const struct weft_problem *problem = run->draft->problem;
     int64_t most = 0;
@@ -88,10 +88,11 @@ static void choose_away(struct offload *run)
     }
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         struct stay *stay = &run->stays[u];
-        if (stay->away && u < next) continue;
+        if (stay->offloaded && u < next) continue;
         stay->gone = WEFT_DRAFT_NOT_WAITED_FOR;
-        stay->away = stay->away && !weft_homes_move(run->draft, u, WEFT_HOME_DEVICE);
-        if (stay->away) run->left_bytes -= stay->bytes;
+        stay->offloaded =
+            stay->offloaded && !weft_locations_move(run->draft, u, WEFT_LOCATION_DEVICE);
+        if (stay->offloaded) run->left_bytes -= stay->bytes;
     }
 }
 
@@ -118,9 +119,9 @@ static void choose_back(struct offload *run)
             struct stay *stay = &run->stays[next];
             const bool fits =
                 s == end || run->rows[s] + run->left_bytes + stay->bytes < run->budget_bytes;
-            if (stay->away && !fits) break;
+            if (stay->offloaded && !fits) break;
             stay->back = s < end ? s + 1 : end;
-            if (stay->away) run->left_bytes += stay->bytes;
+            if (stay->offloaded) run->left_bytes += stay->bytes;
         }
     }
 }
@@ -162,11 +163,11 @@ static enum weft_status begin_profile(struct offload *run, struct weft_error *er
 static void decide_state(struct offload *run, struct weft_deepcompile *gathers)
 {
     struct weft_draft *draft = run->draft;
-    send_all_away(run);
+    send_all_offloaded(run);
     weft_deepcompile_on_demand(gathers);
     (void)weft_draft_peak(draft, NULL);
     memcpy(run->rows, draft->rows, (size_t)draft->problem->n_slots * sizeof *run->rows);
-    choose_away(run);
+    choose_offloaded(run);
     choose_back(run);
     weft_deepcompile_on_demand(gathers);
     place_state(run);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "scheduler/planners/ahead.h"
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 #include "scheduler/planners/planners.h"
 
 struct sized {
@@ -31,7 +31,7 @@ static enum weft_status sort_units(struct weft_draft *draft, struct sized *units
     for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         const struct weft_problem_decision *it = &draft->problem->decisions[u];
         const int32_t before = draft->out->strategies[u];
-        if (!weft_homes_update_one(draft, u)) continue;
+        if (!weft_locations_update_one(draft, u)) continue;
         draft->out->strategies[u] = before;
         units[(*n)++] = (struct sized){it->name, it->elements, u};
     }
@@ -45,9 +45,9 @@ static enum weft_status place_offloaded(struct weft_draft *draft, const struct s
 {
     WEFT_TRY(weft_ahead_choose(draft, err));
     for (int32_t i = 0; i < k; i++)
-        (void)weft_homes_update_one(draft, units[i].unit);
+        (void)weft_locations_update_one(draft, units[i].unit);
     weft_ahead_place(draft, depth);
-    weft_homes_update(draft);
+    weft_locations_update(draft);
     weft_draft_fill(draft);
     return WEFT_OK;
 }

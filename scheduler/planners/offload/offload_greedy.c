@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 #include "scheduler/planners/ahead.h"
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 #include "scheduler/planners/planners.h"
 
-/* A home that a unit's state may have, with the device bytes that it frees for the time of
+/* A location that a unit's state may have, with the device bytes that it frees for the time of
  * moving. */
 struct freed {
     int32_t unit;
-    enum weft_home home;
+    enum weft_location location;
     double bytes_per_ns;
 };
 
@@ -47,21 +47,22 @@ static int compare_freed(const void *a, const void *b)
 {
     const struct freed *x = a, *y = b;
     if (x->bytes_per_ns != y->bytes_per_ns) return x->bytes_per_ns > y->bytes_per_ns ? -1 : 1;
-    return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : (int)x->home - (int)y->home;
+    return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : (int)x->location - (int)y->location;
 }
 
-/* Fills `freed` with all homes that state may move to, in the order of moving. Returns their
+/* Fills `freed` with all locations that state may move to, in the order of moving. Returns their
  * number. */
-static int32_t rank_homes(struct weft_draft *draft, struct freed *freed)
+static int32_t rank_locations(struct weft_draft *draft, struct freed *freed)
 {
     int32_t n = 0;
     for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         const int32_t before = draft->out->strategies[u];
         const int64_t bytes = state_bytes(draft, u);
-        for (int home = WEFT_HOME_HOST; home < WEFT_HOME_COUNT; home++) {
-            if (!weft_homes_move(draft, u, (enum weft_home)home)) continue;
+        for (int location = WEFT_LOCATION_HOST; location < WEFT_LOCATION_COUNT; location++) {
+            if (!weft_locations_move(draft, u, (enum weft_location)location)) continue;
             const double ns = moving_ns(draft, u);
-            freed[n++] = (struct freed){u, (enum weft_home)home, (double)bytes / (ns > 1 ? ns : 1)};
+            freed[n++] =
+                (struct freed){u, (enum weft_location)location, (double)bytes / (ns > 1 ? ns : 1)};
             draft->out->strategies[u] = before;
         }
     }
@@ -74,7 +75,7 @@ static bool does_fit(struct weft_draft *draft, bool *others)
 {
     const struct weft_problem *problem = draft->problem;
     weft_ahead_place(draft, 1);
-    weft_homes_stream(draft);
+    weft_locations_stream(draft);
     const int64_t peak_bytes = weft_draft_peak(draft, NULL);
     *others = true;
     for (int32_t r = problem->n_slots; r < weft_problem_n_rows(problem); r++)
@@ -88,10 +89,10 @@ static void move_until_it_fits(struct weft_draft *draft, const struct freed *fre
     bool others;
     for (int32_t i = 0; i < n && !does_fit(draft, &others); i++) {
         const int32_t unit = freed[i].unit, before = draft->out->strategies[unit];
-        if (weft_problem_chosen(draft->problem, draft->out->strategies, unit)->home !=
-            WEFT_HOME_DEVICE)
+        if (weft_problem_chosen(draft->problem, draft->out->strategies, unit)->location !=
+            WEFT_LOCATION_DEVICE)
             continue;
-        (void)weft_homes_move(draft, unit, freed[i].home);
+        (void)weft_locations_move(draft, unit, freed[i].location);
         (void)does_fit(draft, &others);
         if (!others) draft->out->strategies[unit] = before;
     }
@@ -101,11 +102,11 @@ static void move_until_it_fits(struct weft_draft *draft, const struct freed *fre
 enum weft_status weft_rule_offload_greedy(struct weft_draft *draft, const int64_t *values,
                                           struct weft_error *err)
 {
-    const size_t most = (size_t)draft->problem->n_decisions * WEFT_HOME_COUNT;
+    const size_t most = (size_t)draft->problem->n_decisions * WEFT_LOCATION_COUNT;
     struct freed *freed = weft_pool_array(&draft->pool, most, sizeof *freed);
     (void)values;
     if (freed == NULL) return weft_fail_memory(err, "units");
     WEFT_TRY(weft_ahead_choose(draft, err));
-    move_until_it_fits(draft, freed, rank_homes(draft, freed));
+    move_until_it_fits(draft, freed, rank_locations(draft, freed));
     return WEFT_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "program/trace.h"
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 #include "scheduler/planners/offload/zero_offload.h"
 #include "scheduler/planners/planners.h"
 
@@ -25,7 +25,7 @@ struct share {
 
 static bool is_there(const struct weft_draft *draft, int32_t unit)
 {
-    return weft_problem_chosen(draft->problem, draft->out->strategies, unit)->updates_there;
+    return weft_problem_chosen(draft->problem, draft->out->strategies, unit)->updates_on_host;
 }
 
 /* Takes the state beyond the share back to the device. */
@@ -41,7 +41,7 @@ static void take_back(struct weft_draft *draft, struct share share)
         if (!is_there(draft, unit)) continue;
         left -= draft->problem->decisions[unit].elements;
         if (left < 0) break;
-        (void)weft_homes_move(draft, unit, WEFT_HOME_DEVICE);
+        (void)weft_locations_move(draft, unit, WEFT_LOCATION_DEVICE);
     }
 }
 
@@ -54,7 +54,7 @@ static enum weft_status decide_share(const struct weft_problem *problem, int64_t
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "twin-flow", problem, out, err));
     WEFT_TRY_GOTO(done, weft_zero_offload_choose(&draft, stage, &run, err));
-    WEFT_TRY_GOTO(done, weft_homes_update_all(&draft, err));
+    WEFT_TRY_GOTO(done, weft_locations_update_all(&draft, err));
     take_back(&draft, share);
     weft_zero_offload_place(&run);
     WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));

@@ -4,7 +4,7 @@
  * Parameters are copied up after their update. Forward begins when all are back. */
 #include "scheduler/planners/offload/zero_offload.h"
 
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 #include "scheduler/planners/planners.h"
 
 const struct weft_setting weft_zero_offload_settings[] = {
@@ -48,7 +48,7 @@ void weft_zero_offload_place(struct weft_zero_offload *run)
         run->deepspeed.ahead = find_ahead(draft);
         weft_deepspeed_place(&run->deepspeed);
     }
-    weft_homes_update(draft);
+    weft_locations_update(draft);
 }
 
 enum weft_status weft_rule_zero_offload(struct weft_draft *draft, const int64_t *values,
@@ -56,7 +56,7 @@ enum weft_status weft_rule_zero_offload(struct weft_draft *draft, const int64_t 
 {
     struct weft_zero_offload run;
     WEFT_TRY(weft_zero_offload_choose(draft, values[0], &run, err));
-    WEFT_TRY(weft_homes_update_all(draft, err));
+    WEFT_TRY(weft_locations_update_all(draft, err));
     weft_zero_offload_place(&run);
     return WEFT_OK;
 }

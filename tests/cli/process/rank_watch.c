@@ -6,7 +6,7 @@
 
 static struct weft_error rank_watch_error;
 
-static void look_away(struct weft_watch *watch)
+static void look_offloaded(struct weft_watch *watch)
 {
     (void)watch;
 }
@@ -18,7 +18,7 @@ static int64_t read_stopped_clock(void)
 
 Test(rank_watch, what_a_rank_tells_last_is_what_the_launcher_has)
 {
-    struct weft_watch watch = {.look = look_away, .now_ns = read_stopped_clock, .share = -1};
+    struct weft_watch watch = {.look = look_offloaded, .now_ns = read_stopped_clock, .share = -1};
     struct weft_watched_ranks ranks;
     struct weft_rank_watch rank, other;
     cr_assert_eq(weft_watched_ranks_open(&watch, &ranks, &rank_watch_error), WEFT_OK);
@@ -46,7 +46,7 @@ Test(rank_watch, what_a_rank_tells_last_is_what_the_launcher_has)
 /* A stopped launcher does not block the ranks. */
 Test(rank_watch, nobody_waits_for_who_does_not_look)
 {
-    struct weft_watch watch = {.look = look_away, .now_ns = read_stopped_clock, .share = -1};
+    struct weft_watch watch = {.look = look_offloaded, .now_ns = read_stopped_clock, .share = -1};
     struct weft_watched_ranks ranks;
     struct weft_rank_watch rank;
     cr_assert_eq(weft_watched_ranks_open(&watch, &ranks, &rank_watch_error), WEFT_OK);

@@ -71,14 +71,14 @@ Test(walk, saved_values_lie_in_the_order_of_steps)
             const bool keeps = level == WEFT_RECOMPUTE_NONE ||
                                (level == WEFT_RECOMPUTE_SELECTIVE && values[i].product);
             int64_t *at = keeps ? &kept : &dropped;
-            cr_expect_eq(value->home, keeps ? WEFT_VALUE_KEPT : WEFT_VALUE_DROPPED);
+            cr_expect_eq(value->location, keeps ? WEFT_VALUE_KEPT : WEFT_VALUE_DROPPED);
             cr_expect_eq(value->offset, *at, "%s", values[i].name);
             *at += values[i].bytes;
         }
         cr_expect_eq(walk.kept_bytes, kept);
         cr_expect_eq(walk.dropped_bytes, dropped);
-        cr_expect_eq(walk_value(&walk, "x")->home, WEFT_VALUE_INPUT);
-        cr_expect_eq(walk_value(&walk, "y")->home, WEFT_VALUE_OUTPUT);
+        cr_expect_eq(walk_value(&walk, "x")->location, WEFT_VALUE_INPUT);
+        cr_expect_eq(walk_value(&walk, "y")->location, WEFT_VALUE_OUTPUT);
     }
 }
 

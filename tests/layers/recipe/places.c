@@ -68,7 +68,7 @@ static struct place value_place(const struct memory *m, const struct weft_span *
     const struct weft_value *at = &m->walk->values[value->place];
     const int64_t other = m->backward ? m->walk->backward_bytes : m->walk->forward_bytes;
     struct place place = {INPUT, 0, value->rows, span->to - span->from, stride_of(value)};
-    switch (at->home) {
+    switch (at->location) {
     case WEFT_VALUE_INPUT:
         break;
     case WEFT_VALUE_OUTPUT:
@@ -158,8 +158,8 @@ static void read_value(const struct memory *m, const struct weft_span *span, con
     const struct place place = value_place(m, span);
     const struct weft_value *at = &walk->values[walk->values[span->value].place];
     if (m->backward && walk->level == WEFT_RECOMPUTE_NONE) {
-        cr_assert(at->home != WEFT_VALUE_INPUT || walk->reads_input, "%s: reads x", m->name);
-        cr_assert(at->home != WEFT_VALUE_OUTPUT || walk->reads_output, "%s: reads y", m->name);
+        cr_assert(at->location != WEFT_VALUE_INPUT || walk->reads_input, "%s: reads x", m->name);
+        cr_assert(at->location != WEFT_VALUE_OUTPUT || walk->reads_output, "%s: reads y", m->name);
     }
     for (int64_t i = 0; i < place.rows * place.columns; i++) {
         const int64_t row = i / place.columns, column = i % place.columns;

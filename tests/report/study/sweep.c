@@ -51,8 +51,8 @@ Test(sweep, table_has_the_shares_of_the_first_planner_s_strategies)
         shares->policies[WEFT_POLICY_FSDP] = 1 - 0.25 * i;
         shares->keeps[WEFT_KEEP_DEVICE] = 1;
     }
-    const struct weft_layer_choice whole = {WEFT_HOME_DEVICE, WEFT_RECOMPUTE_WHOLE,
-                                            WEFT_HOME_DEVICE};
+    const struct weft_layer_choice whole = {WEFT_LOCATION_DEVICE, WEFT_RECOMPUTE_WHOLE,
+                                            WEFT_LOCATION_DEVICE};
     small.best[0].shares.saved[weft_layer_choice_number(whole)] = 0.5;
     small.best[0].shares.saved[0] = 0.5;
     small.best[1].shares.saved[0] = 1;

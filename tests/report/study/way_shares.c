@@ -19,7 +19,7 @@ static struct weft_way_shares small_shares(void)
                                            {"whole", .recompute = WEFT_RECOMPUTE_WHOLE}};
     struct weft_problem_strategy of_b[] = {{"device", .n_holds = 1, .holds = small}};
     int32_t strategies[] = {IS_SDP, 0, 1, 0};
-    there.home = WEFT_HOME_HOST;
+    there.location = WEFT_LOCATION_HOST;
     decisions[1].strategies = &there;
     decisions[2] = (struct weft_problem_decision){
         .name = "saved:a", .n_strategies = 2, .strategies = of_a, .is_of_layer = true};
@@ -33,8 +33,8 @@ static struct weft_way_shares small_shares(void)
 
 Test(way_shares, parameters_and_saved_activations_are_shared_by_their_sizes)
 {
-    const struct weft_layer_choice whole = {WEFT_HOME_DEVICE, WEFT_RECOMPUTE_WHOLE,
-                                            WEFT_HOME_DEVICE};
+    const struct weft_layer_choice whole = {WEFT_LOCATION_DEVICE, WEFT_RECOMPUTE_WHOLE,
+                                            WEFT_LOCATION_DEVICE};
     const struct weft_way_shares shares = small_shares();
     cr_assert_float_eq(shares.policies[WEFT_POLICY_SDP], 0.5, 1e-12);
     cr_assert_float_eq(shares.policies[WEFT_POLICY_DP], 0.5, 1e-12);

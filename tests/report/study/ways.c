@@ -17,19 +17,19 @@ static struct weft_problem with_saved(struct weft_problem_decision decisions[3],
                                       struct weft_problem_item items[N_SMALL_ITEMS + 1])
 {
     static struct weft_hold kept[] = {{WEFT_CATEGORY_ACTIVATIONS, 3, 6, 300, 0}};
-    static struct weft_hold away[] = {{WEFT_CATEGORY_ACTIVATIONS, 3, 3, 300, 0},
-                                      {WEFT_CATEGORY_ACTIVATIONS, 6, 6, 300, 0},
-                                      {WEFT_CATEGORY_ACTIVATIONS, 0, 8, 4096, 1}};
+    static struct weft_hold offloaded[] = {{WEFT_CATEGORY_ACTIVATIONS, 3, 3, 300, 0},
+                                           {WEFT_CATEGORY_ACTIVATIONS, 6, 6, 300, 0},
+                                           {WEFT_CATEGORY_ACTIVATIONS, 0, 8, 4096, 1}};
     static struct weft_hold dropped[] = {{WEFT_CATEGORY_TEMPORARY, 3, 3, 320, 0},
                                          {WEFT_CATEGORY_TEMPORARY, 6, 6, 320, 0}};
     static struct weft_slot_time restores[] = {{6, 70}};
     static struct weft_problem_strategy strategies[N_SAVED] = {
-        {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, kept, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0},
-        {"host", 3, WEFT_POLICY_COUNT, 0, 3, NULL, away, WEFT_HOME_HOST, false, WEFT_RECOMPUTE_NONE,
-         WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0},
-        {"whole", 4, WEFT_POLICY_COUNT, 1, 2, restores, dropped, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_WHOLE, WEFT_HOME_DEVICE, WEFT_HOME_DEVICE, 0, 0}};
+        {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, kept, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+        {"host", 3, WEFT_POLICY_COUNT, 0, 3, NULL, offloaded, WEFT_LOCATION_HOST, false,
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+        {"whole", 4, WEFT_POLICY_COUNT, 1, 2, restores, dropped, WEFT_LOCATION_DEVICE, false,
+         WEFT_RECOMPUTE_WHOLE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
     static struct weft_lane lanes[3];
     struct weft_problem problem = small_problem();
     for (int i = 0; i < 2; i++) {
@@ -46,7 +46,8 @@ static struct weft_problem with_saved(struct weft_problem_decision decisions[3],
     lanes[2] = (struct weft_lane){"down", WEFT_LANE_KIND_DOWN, problem.lanes[0].rates};
     problem.lanes = lanes;
     problem.n_lanes = 3;
-    problem.tiers[problem.n_tiers++] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, 1 << 20};
+    problem.tiers[problem.n_tiers++] =
+        (struct weft_problem_tier){"host", WEFT_LOCATION_HOST, 1 << 20};
     problem.decisions = decisions;
     problem.n_decisions = 3;
     problem.items = items;

@@ -77,7 +77,7 @@ static void push_copy(struct weft_stream *on, enum weft_copy_direction direction
     struct weft_arena_copy copy = {.copier = copier, .direction = direction, .n = PIECES};
     for (int i = 0; i < PIECES; i++) {
         copy.at[i] = at(i);
-        copy.there[i] = there[i];
+        copy.outside[i] = there[i];
     }
     weft_arena_copy(arena, on, &copy);
 }

@@ -18,14 +18,14 @@ static const char path[] = "run/checkpoints"; /* as all ranks name it */
 
 struct site {
     char root[NAME_BYTES];
-    int32_t away;   /* the rank on another file system; -1: none */
-    bool is_denied; /* rank 0 cannot make the directory */
+    int32_t offloaded; /* the rank on another file system; -1: none */
+    bool is_denied;    /* rank 0 cannot make the directory */
 };
 
 static void stand_in(const struct site *site, int32_t rank)
 {
     char own[2 * NAME_BYTES];
-    snprintf(own, sizeof own, "%s/%s", site->root, rank == site->away ? "other" : "shared");
+    snprintf(own, sizeof own, "%s/%s", site->root, rank == site->offloaded ? "other" : "shared");
     CHECK(chdir(own) == 0, "%s", own);
 }
 
@@ -41,11 +41,11 @@ static int run_proof(int32_t rank, const struct ranks *ranks, void *argument)
     const enum weft_status status = weft_checkpoint_prove_shared(comm, directory, &err);
     if (site->is_denied) {
         CHECK(status == (rank == 0 ? WEFT_E_CREATE : WEFT_E_LOST), "%s", err.text);
-    } else if (site->away < 0) {
+    } else if (site->offloaded < 0) {
         CHECK(status == WEFT_OK, "%s", err.text);
     } else {
         char text[NAME_BYTES];
-        snprintf(text, sizeof text, "for rank %d (host ", (int)site->away);
+        snprintf(text, sizeof text, "for rank %d (host ", (int)site->offloaded);
         CHECK(status == WEFT_E_IO && strstr(err.text, text) != NULL, "%s", err.text);
     }
     weft_comm_close(comm);
@@ -88,8 +88,10 @@ static void remove_site(const struct site *site)
 
 RANKS_TEST(shared)
 {
-    const struct site cases[] = {
-        {.away = -1}, {.away = 2}, {.away = 1}, {.away = -1, .is_denied = true}};
+    const struct site cases[] = {{.offloaded = -1},
+                                 {.offloaded = 2},
+                                 {.offloaded = 1},
+                                 {.offloaded = -1, .is_denied = true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct site site = cases[i];
         make_site(&site);

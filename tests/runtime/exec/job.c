@@ -218,11 +218,11 @@ void job_plan_random(struct job *job, uint64_t seed)
         strategies[u] = strategy_of(unit, policy);
         if (strategies[u] < 0) strategies[u] = 0; /* the config leaves the policy out */
         policy = unit->strategies[strategies[u]].policy;
-        /* One of the homes that it may have. */
-        uint64_t n_homes = 0;
+        /* One of the locations that it may have. */
+        uint64_t n_locations = 0;
         for (int32_t k = 0; k < unit->n_strategies; k++)
             if (unit->strategies[k].policy == policy &&
-                weft_rng_below(seed, 9, (uint64_t)(u * unit->n_strategies + k), ++n_homes) == 0)
+                weft_rng_below(seed, 9, (uint64_t)(u * unit->n_strategies + k), ++n_locations) == 0)
                 strategies[u] = k;
     }
     make_plan(job, strategies, choose_random, &seed);

@@ -61,7 +61,7 @@ static int train_rank(int32_t rank, const struct ranks *ranks, void *argument)
 static void open_job(struct job *job, const struct block *block, int32_t ranks, const char *cadence,
                      const struct way *way)
 {
-    char model[760], set_ranks[32], seq_len[32], reduce[40], level[40], homes[60];
+    char model[760], set_ranks[32], seq_len[32], reduce[40], level[40], locations[60];
     snprintf(model, sizeof model,
              "model={\"layers\":["
              "{\"name\":\"e\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":24%s},"
@@ -74,14 +74,14 @@ static void open_job(struct job *job, const struct block *block, int32_t ranks, 
     snprintf(seq_len, sizeof seq_len, "train.seq_len=%d", (int)block->seq_len);
     snprintf(reduce, sizeof reduce, "train.reduce=%s", cadence);
     snprintf(level, sizeof level, "plan.recompute=%s", weft_recompute_names[way->level]);
-    snprintf(homes, sizeof homes, "plan.offload.activations=[\"%s\"]",
+    snprintf(locations, sizeof locations, "plan.offload.activations=[\"%s\"]",
              way->offloaded ? "host" : "device");
     const char *overrides[] = {model,
                                set_ranks,
                                seq_len,
                                reduce,
                                level,
-                               homes,
+                               locations,
                                "train.micro_batch=1",
                                "train.grad_accum=2",
                                "plan.blocks=2",
@@ -97,13 +97,14 @@ static void open_job(struct job *job, const struct block *block, int32_t ranks, 
 /* Checks that both blocks are at the level, and offloaded if they keep something. */
 static void check_plan(const struct job *job, const struct way *way, const char *what)
 {
-    int32_t n_level = 0, n_away = 0;
+    int32_t n_level = 0, n_offloaded = 0;
     for (int32_t l = 0; l < job->program->n_layers; l++) {
         n_level += weft_program_recompute(job->program, l) == way->level;
-        n_away += weft_program_saves_away(job->program, l);
+        n_offloaded += weft_program_saves_offloaded(job->program, l);
     }
     CHECK(n_level >= 2, "%s: %d layers are at the level", what, (int)n_level);
-    CHECK((n_away > 0) == way->offloaded, "%s: %d layers are offloaded", what, (int)n_away);
+    CHECK((n_offloaded > 0) == way->offloaded, "%s: %d layers are offloaded", what,
+          (int)n_offloaded);
 }
 
 static struct outcome run_way(const struct block *block, int32_t ranks, const char *cadence,

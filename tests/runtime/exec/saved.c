@@ -61,7 +61,8 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
         const struct weft_item *item = &problem->items[i].item;
         const int32_t steps = STEPS + (item->kind == WEFT_STATE_UP);
         if (!weft_problem_needs(problem, job->plan->strategies, i)) continue;
-        if (weft_item_is_collective(item) || weft_item_kind_of(item)->there != WEFT_HOME_HOST ||
+        if (weft_item_is_collective(item) ||
+            weft_item_kind_of(item)->other_tier != WEFT_LOCATION_HOST ||
             item->kind == WEFT_HOST_UPDATE)
             continue;
         const int direction = item->acquires ? WEFT_COPY_UP : WEFT_COPY_DOWN;
@@ -73,7 +74,7 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
     int64_t peak_bytes =
         job->program->staging_bytes > 0 ? 0 : -weft_ring_bytes(&job->program->ring);
     for (int32_t t = 1; t < problem->n_tiers; t++)
-        if (problem->tiers[t].kind == WEFT_HOME_HOST)
+        if (problem->tiers[t].kind == WEFT_LOCATION_HOST)
             peak_bytes += weft_plan_peak(job->plan, t, NULL);
     CHECK(outcome->host_bytes == peak_bytes, "%s: the host has %lld bytes, not %lld", what,
           (long long)outcome->host_bytes, (long long)peak_bytes);
@@ -84,11 +85,11 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
               (long long)planned[d]);
 }
 
-static int32_t count_away(const struct weft_program *program)
+static int32_t count_offloaded(const struct weft_program *program)
 {
     int32_t n = 0;
     for (int32_t l = 0; l < program->n_layers; l++)
-        n += weft_program_saves_away(program, l);
+        n += weft_program_saves_offloaded(program, l);
     return n;
 }
 
@@ -106,14 +107,14 @@ static void check_blocks(const struct job *job, bool several, const char *what)
     CHECK(several || !found[1], "%s: state goes in several blocks", what);
 }
 
-static void open_job(struct job *job, int32_t ranks, const char *homes, const char *state,
+static void open_job(struct job *job, int32_t ranks, const char *locations, const char *state,
                      const char *size, const char *first, const char *second, const char *third,
                      const char *fourth)
 {
     char set_ranks[64], path[64], activations[64], set_state[64], set_size[64];
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
     snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
-    snprintf(activations, sizeof activations, "plan.offload.activations=[%s]", homes);
+    snprintf(activations, sizeof activations, "plan.offload.activations=[%s]", locations);
     snprintf(set_state, sizeof set_state, "plan.offload.state=[%s]", state);
     snprintf(set_size, sizeof set_size, "plan.offload.block_size=%s", size);
     const char *overrides[] = {set_ranks,
@@ -147,28 +148,28 @@ static struct outcome run(struct job *job, struct outcome *shared)
 }
 
 /* All stays; all that may go is away, with its state in one place; both at random. */
-static void check_homes(int32_t ranks, const char *state, const char *size, const char *first,
-                        const char *second, struct outcome *shared)
+static void check_locations(int32_t ranks, const char *state, const char *size, const char *first,
+                            const char *second, struct outcome *shared)
 {
-    static const char *const homes[] = {"\"device\"", "\"host\"", "\"device\",\"host\""};
+    static const char *const locations[] = {"\"device\"", "\"host\"", "\"device\",\"host\""};
     struct outcome outcomes[3];
     char what[160];
     for (int i = 0; i < 3; i++) {
         struct job job;
         snprintf(what, sizeof what, "%d ranks, state %s, %s, %s, saved %s", ranks, state, first,
-                 second != NULL ? second : "", homes[i]);
-        open_job(&job, ranks, homes[i], i == 0 ? "\"device\"" : state, size, first, second, NULL,
-                 NULL);
+                 second != NULL ? second : "", locations[i]);
+        open_job(&job, ranks, locations[i], i == 0 ? "\"device\"" : state, size, first, second,
+                 NULL, NULL);
         if (i < 2)
             job_plan_policy(&job, WEFT_POLICY_FSDP, i > 0);
         else
             job_plan_random(&job, (uint64_t)ranks + 7);
         if (i > 0) check_blocks(&job, strcmp(size, "1KiB") == 0, what);
-        const int32_t n = count_away(job.program);
-        CHECK(i == 0 ? n == 0 : n > 0, "%s: %d layers are away", what, n);
+        const int32_t n = count_offloaded(job.program);
+        CHECK(i == 0 ? n == 0 : n > 0, "%s: %d layers are offloaded", what, n);
         CHECK(i != 1 || n == job.program->n_layers - 1 ||
                   n == job.plan->problem->n_decisions - job.program->n_units,
-              "%s: %d layers are away", what, n);
+              "%s: %d layers are offloaded", what, n);
         outcomes[i] = run(&job, shared);
         CHECK(weft_hash_equal(outcomes[0].fingerprint, outcomes[i].fingerprint),
               "%s: other parameters", what);
@@ -252,7 +253,7 @@ static bool check_mixed(int32_t ranks, const char *clip, const char *reduce, str
     return mixed;
 }
 
-static int32_t count_inputs_away(const struct weft_program *program)
+static int32_t count_inputs_offloaded(const struct weft_program *program)
 {
     int32_t n = 0;
     for (int32_t l = 0; l < program->n_layers; l++)
@@ -281,10 +282,10 @@ static void check_inputs(int32_t ranks, const char *level, const char *state, st
             job_plan_policy(&job, WEFT_POLICY_FSDP, i > 0);
         else
             job_plan_random(&job, (uint64_t)ranks + 3);
-        const int32_t n = count_inputs_away(job.program);
+        const int32_t n = count_inputs_offloaded(job.program);
         /* All but the first, which has the batch, and the last. */
         CHECK(i == 2 ? n > 0 : n == (i == 0 ? 0 : job.program->n_layers - 2),
-              "%s: inputs of %d of %d layers are away", what, n, job.program->n_layers);
+              "%s: inputs of %d of %d layers are offloaded", what, n, job.program->n_layers);
         const struct outcome outcome = run(&job, shared);
         check_bytes(&job, &outcome, what);
         if (i == 0) *kept = outcome;
@@ -318,11 +319,11 @@ RANKS_TEST(saved)
     static const char *const cadences[] = {"train.reduce=step", "train.reduce=micro_step"};
     int32_t n_mixed = 0, n = 0;
     struct outcome *shared = job_shared(sizeof *shared);
-    check_homes(1, "\"device\"", "1GiB", "train.clip_norm=0.5", NULL, shared);
-    check_homes(2, "\"host\"", "1KiB", "train.clip_norm=0.5", "train.grad_accum=3", shared);
-    check_homes(2, "\"disk\"", "1KiB", "train.clip_norm=0", "train.grad_accum=3", shared);
-    check_homes(4, "\"device\",\"host\",\"disk\"", "1KiB", "train.clip_norm=0",
-                "train.precision.compute=\"bf16\"", shared);
+    check_locations(1, "\"device\"", "1GiB", "train.clip_norm=0.5", NULL, shared);
+    check_locations(2, "\"host\"", "1KiB", "train.clip_norm=0.5", "train.grad_accum=3", shared);
+    check_locations(2, "\"disk\"", "1KiB", "train.clip_norm=0", "train.grad_accum=3", shared);
+    check_locations(4, "\"device\",\"host\",\"disk\"", "1KiB", "train.clip_norm=0",
+                    "train.precision.compute=\"bf16\"", shared);
     check_levels(2, "train.clip_norm=0.5", "train.grad_accum=2", shared);
     check_levels(3, "train.clip_norm=0", "train.grad_accum=2", shared);
     /* In part: each number of ranks has two of the four pairs of clipping and cadence, or one. */

@@ -111,7 +111,7 @@ static void roll_settings(struct dice *dice, int32_t ranks, struct settings *out
 static void roll_schedule(struct dice *dice, struct settings *out)
 {
     static const char *const levels[] = {"none", "whole", "selective", "auto"};
-    static const char *const homes[] = {"[\"device\"]", "[\"host\"]", "[\"device\",\"host\"]"};
+    static const char *const locations[] = {"[\"device\"]", "[\"host\"]", "[\"device\",\"host\"]"};
     add_number(out, "plan.blocks", roll(dice, 1, 3));
     add_setting(out, "plan.recompute", pick_name(dice, levels, 4));
     if (chance(dice, 50)) return;
@@ -120,7 +120,7 @@ static void roll_schedule(struct dice *dice, struct settings *out)
     add_setting(out, "cluster.host.up.bandwidth", "2GB/s");
     snprintf(out->text[out->n++], sizeof *out->text,
              "plan.offload={\"state\":[\"device\"],\"activations\":%s,\"inputs\":%s}",
-             pick_name(dice, homes, 3), pick_name(dice, homes, 3));
+             pick_name(dice, locations, 3), pick_name(dice, locations, 3));
 }
 
 static void check_same(const struct outcome *a, const struct outcome *b, const char *what)

@@ -73,12 +73,12 @@ int64_t __wrap_weft_arena_resident_bytes(const struct weft_arena *arena)
     return known.replaced ? known.arena_bytes : __real_weft_arena_resident_bytes(arena);
 }
 
-int64_t __real_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
-int64_t __wrap_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
-int64_t __wrap_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home)
+int64_t __real_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_location location);
+int64_t __wrap_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_location location);
+int64_t __wrap_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_location location)
 {
-    if (!known.replaced) return __real_weft_exec_tier_bytes(exec, home);
-    return home == WEFT_HOME_HOST ? known.host_bytes : 0;
+    if (!known.replaced) return __real_weft_exec_tier_bytes(exec, location);
+    return location == WEFT_LOCATION_HOST ? known.host_bytes : 0;
 }
 
 static int64_t outside_bytes(bool *exact)

@@ -129,7 +129,7 @@ static void curves(struct shared *shared)
               "%lld lines", (long long)shared->lines);
         CHECK(result->first_loss == shared->losses[1] && result->last_loss == shared->losses[STEPS],
               "losses %g and %g", result->first_loss, result->last_loss);
-        const struct weft_tier_use *use = &result->tiers[WEFT_HOME_DEVICE];
+        const struct weft_tier_use *use = &result->tiers[WEFT_LOCATION_DEVICE];
         CHECK(use->measured_bytes > job.program->arena_bytes &&
                   use->planned_bytes == job.program->arena_bytes + job.program->base_bytes,
               "%lld bytes measured", (long long)use->measured_bytes);
@@ -251,7 +251,7 @@ static void run_within(struct task *task, int32_t tier, int64_t limit_bytes,
 }
 
 /* Bytes of a tier are known to the byte; those of a process are not, from one run to the next. */
-static void holds_to_limits(struct shared *shared, const char *state, enum weft_home home)
+static void holds_to_limits(struct shared *shared, const char *state, enum weft_location location)
 {
     struct job job;
     open_tiered(&job, state);
@@ -259,7 +259,7 @@ static void holds_to_limits(struct shared *shared, const char *state, enum weft_
     run(&task);
     all_ranks(shared, 1, WEFT_OK, "");
     const struct weft_train_result first = shared->result[0];
-    const int64_t held = first.tiers[WEFT_HOME_DEVICE].measured_bytes;
+    const int64_t held = first.tiers[WEFT_LOCATION_DEVICE].measured_bytes;
     run_within(&task, 0, held - held / 16, WEFT_E_INFEASIBLE, ": this rank holds ");
     for (int32_t t = 1; t < job.plan->problem->n_tiers; t++) {
         const struct weft_problem_tier *tier = &job.plan->problem->tiers[t];
@@ -270,7 +270,7 @@ static void holds_to_limits(struct shared *shared, const char *state, enum weft_
         run_within(&task, t, use->measured_bytes, WEFT_OK, "");
         run_within(&task, t, use->measured_bytes - 1, WEFT_E_INFEASIBLE, tier->name);
     }
-    CHECK(first.tiers[home].measured_bytes > 0, "nothing is in tier %d", (int)home);
+    CHECK(first.tiers[location].measured_bytes > 0, "nothing is in tier %d", (int)location);
     job_close(&job);
 }
 
@@ -282,7 +282,7 @@ RANKS_TEST(train)
     disagrees(shared);
     fails_numerically(shared);
     refuses(shared);
-    holds_to_limits(shared, "plan.offload.state=[\"host\"]", WEFT_HOME_HOST);
-    holds_to_limits(shared, "plan.offload.state=[\"disk\"]", WEFT_HOME_DISK);
+    holds_to_limits(shared, "plan.offload.state=[\"host\"]", WEFT_LOCATION_HOST);
+    holds_to_limits(shared, "plan.offload.state=[\"disk\"]", WEFT_LOCATION_DISK);
     return 0;
 }

@@ -206,7 +206,7 @@ static struct weft_arena_copy copy_of(const struct weft_tier *tier,
                                       enum weft_copy_direction direction)
 {
     return (struct weft_arena_copy){
-        .direction = direction, .n = 1, .at = {at(0)}, .there = {weft_tier_memory(tier)}};
+        .direction = direction, .n = 1, .at = {at(0)}, .outside = {weft_tier_memory(tier)}};
 }
 
 Test(cuda_arena, says_what_would_help_where_memory_is_not_pinned)

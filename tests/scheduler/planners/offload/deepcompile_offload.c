@@ -31,7 +31,7 @@ Test(deepcompile_offload, keeps_state_that_has_room)
 /* 0.8 * 15000 = 12000. F1 has 11000 with all moments; F2 would have 13000, so unit 0's are gone
  * before it; F3 14000 with three, so those of units 1 and 2 are gone before that. All come back
  * when the period begins, those of the first update last. */
-Test(deepcompile_offload, sends_away_what_forward_has_no_room_for)
+Test(deepcompile_offload, sends_offloaded_what_forward_has_no_room_for)
 {
     struct weft_problem *problem = chain_problem(&deepcompile_offload_chain);
     struct chain_plan plan = chain_plan(problem, "deepcompile-offload", 15000);
@@ -78,7 +78,7 @@ Test(deepcompile_offload, moves_gathers_ahead_beside_state)
     weft_problem_destroy(problem);
 }
 
-/* Copies of 30: the first update waits for three, 90 more than with all at home, and none makes
+/* Copies of 30: the first update waits for three, 90 more than with all at location, and none makes
  * forward wait. Of 300: it waits for 900; F0 begins with its gather at 0 and F1 ends at 220, F2
  * waits for out0 until 300, and ends at 410; F3 waits for out2 until 900: 570 more in all. */
 Test(deepcompile_offload, waits_for_what_must_be_gone)
@@ -86,8 +86,8 @@ Test(deepcompile_offload, waits_for_what_must_be_gone)
     struct chain other = deepcompile_offload_chain;
     struct weft_problem *problem = chain_problem(&other);
     const int64_t ample_ns = chain_plan(problem, "deepcompile-offload", 18750).step_ns;
-    const int64_t away_ns = chain_plan(problem, "deepcompile-offload", 15000).step_ns;
-    cr_assert_eq(away_ns - ample_ns, 90, "%lld", (long long)(away_ns - ample_ns));
+    const int64_t offloaded_ns = chain_plan(problem, "deepcompile-offload", 15000).step_ns;
+    cr_assert_eq(offloaded_ns - ample_ns, 90, "%lld", (long long)(offloaded_ns - ample_ns));
     weft_problem_destroy(problem);
     for (int32_t u = 0; u < other.n_layers; u++)
         other.host_ns[u] = 300;

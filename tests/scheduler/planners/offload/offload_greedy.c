@@ -40,7 +40,7 @@ Test(offload_greedy, moves_what_frees_most_for_its_time)
 }
 
 /* State streams by as zero-infinity's does, parameters and gradients as fsdp2's. */
-Test(offload_greedy, streams_what_is_away)
+Test(offload_greedy, streams_what_is_offloaded)
 {
     struct weft_problem *problem = chain_problem(&offload_greedy_chain);
     cr_assert_str_eq(chain_plan(problem, "offload-greedy", 11263).moves,

@@ -55,9 +55,9 @@ static void check_values(const struct subject *plain, const struct subject_level
     int32_t compared = 0;
     for (int32_t i = 0; i < walk.n_values; i++) {
         const struct weft_value *value = &walk.values[i];
-        const bool kept = value->home == WEFT_VALUE_KEPT;
+        const bool kept = value->location == WEFT_VALUE_KEPT;
         const bool undefined = value->suffix != NULL && strcmp(value->suffix, "probabilities") == 0;
-        if (all.values[i].home != WEFT_VALUE_KEPT || undefined) continue;
+        if (all.values[i].location != WEFT_VALUE_KEPT || undefined) continue;
         const char *from = kept ? it->subject.call.saved : dropped;
         const int64_t bytes = value->rows * value->columns * weft_value_element(&walk, value);
         cr_assert_eq(memcmp(from + value->offset, (char *)plain->call.saved + all.values[i].offset,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/away.h"
+#include "report/offloaded.h"
 
 #include "base/units.h"
 #include "problem/names.h"
@@ -74,7 +74,7 @@ void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes,
 }
 
 /* Offloaded bytes of a decision, and the time of moving them. */
-struct away {
+struct offloaded {
     int64_t bytes, ns;
 };
 
@@ -85,7 +85,7 @@ static int64_t state_that_stays(const struct weft_problem *problem, int32_t deci
     const struct weft_problem_decision *of = &problem->decisions[decision];
     const int32_t k = weft_decision_of_policy(of, policy);
     int64_t bytes = 0;
-    if (k < 0 || of->strategies[k].home != WEFT_HOME_DEVICE) return -1;
+    if (k < 0 || of->strategies[k].location != WEFT_LOCATION_DEVICE) return -1;
     for (int32_t h = 0; h < of->strategies[k].n_holds; h++)
         if (of->strategies[k].holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
             bytes += of->strategies[k].holds[h].bytes;
@@ -101,38 +101,40 @@ static enum part part_of(const struct weft_item *item)
     return weft_item_kind_of(item)->family == WEFT_ITEM_PARAMETERS ? SHARD : STATE_OR_SAVED;
 }
 
-static enum weft_home home_of(const struct weft_problem_strategy *of, enum part part)
+static enum weft_location location_of(const struct weft_problem_strategy *of, enum part part)
 {
-    return part == INPUT ? of->input : part == SHARD ? of->parameters : of->home;
+    return part == INPUT ? of->input : part == SHARD ? of->parameters : of->location;
 }
 
 /* Offloaded state is on the device only during its update, or never if the host updates it. The
  * other parts count as they go down. */
-static struct away away_of(const struct weft_plan *plan, int32_t decision, enum part part)
+static struct offloaded offloaded_of(const struct weft_plan *plan, int32_t decision, enum part part)
 {
     const struct weft_problem *problem = plan->problem;
     const struct weft_problem_strategy *of = weft_plan_chosen(plan, decision);
     const bool state = part == STATE_OR_SAVED;
-    struct away away = {0};
-    if (of->updates_there && state) away.bytes = state_that_stays(problem, decision, of->policy);
+    struct offloaded offloaded = {0};
+    if (of->updates_on_host && state)
+        offloaded.bytes = state_that_stays(problem, decision, of->policy);
     for (int32_t h = 0; h < of->n_holds && state; h++)
         if (of->holds[h].tier == 0 && of->holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
-            away.bytes += of->holds[h].bytes;
+            offloaded.bytes += of->holds[h].bytes;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision || weft_item_is_collective(item) ||
             item->kind == WEFT_HOST_UPDATE || !weft_problem_needs(problem, plan->strategies, i) ||
             part_of(item) != part)
             continue;
-        away.ns += item->n_blocks * problem->items[i].block_ns;
+        offloaded.ns += item->n_blocks * problem->items[i].block_ns;
         if (item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_INPUT_DOWN ||
             item->kind == WEFT_PARAMETERS_DOWN)
-            away.bytes += item->n_blocks * item->block_bytes;
+            offloaded.bytes += item->n_blocks * item->block_bytes;
     }
-    return away;
+    return offloaded;
 }
 
-void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out)
+void weft_explain_offloaded(const struct weft_plan *plan, int32_t most_rows,
+                            struct weft_answer *out)
 {
     enum { NAME, TO, FREES, MOVED, RATE, N_COLUMNS };
     static const struct weft_column columns[N_COLUMNS] = {
@@ -150,20 +152,21 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
         const int32_t d = row / N_PARTS;
         const enum part part = (enum part)(row % N_PARTS);
         const struct weft_problem_strategy *of = weft_plan_chosen(plan, d);
-        const enum weft_home home = home_of(of, part);
-        if (home == WEFT_HOME_DEVICE || n++ >= most_rows) continue;
-        const struct away away = away_of(plan, d, part);
-        const double a_ms = away.ns > 0 ? 1e6 * (double)away.bytes / (double)away.ns : 0;
+        const enum weft_location location = location_of(of, part);
+        if (location == WEFT_LOCATION_DEVICE || n++ >= most_rows) continue;
+        const struct offloaded offloaded = offloaded_of(plan, d, part);
+        const double a_ms =
+            offloaded.ns > 0 ? 1e6 * (double)offloaded.bytes / (double)offloaded.ns : 0;
         weft_rows_begin(rows, NULL);
         weft_rows_word(rows, NAME, weft_problem_show_name(plan->problem, d, name));
-        weft_rows_show(rows, TO, WEFT_PAINT_NONE, "%s%s", weft_home_names[home],
-                       part == SHARD       ? ", parameters"
-                       : part == INPUT     ? ", input"
-                       : of->updates_there ? ", updated there"
-                                           : "");
-        weft_rows_integer(rows, MOVED, away.ns);
-        if (away.bytes < 0) continue;
-        weft_rows_integer(rows, FREES, away.bytes);
+        weft_rows_show(rows, TO, WEFT_PAINT_NONE, "%s%s", weft_location_names[location],
+                       part == SHARD         ? ", parameters"
+                       : part == INPUT       ? ", input"
+                       : of->updates_on_host ? ", updated on the host"
+                                             : "");
+        weft_rows_integer(rows, MOVED, offloaded.ns);
+        if (offloaded.bytes < 0) continue;
+        weft_rows_integer(rows, FREES, offloaded.bytes);
         weft_rows_integer(rows, RATE, (int64_t)a_ms);
     }
     weft_rows_more(rows, n - most_rows);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/away.h"
+#include "runtime/exec/offloaded.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,61 +16,62 @@ enum {
 };
 
 /* Blocks of one state of a unit: n_blocks from first_block on. The last one may be short. */
-struct away_state {
+struct offloaded_state {
     int64_t first_block, n_blocks;
 };
 
 /* A lane's seats in the ring. Its stream waits for all of them before its work ends. */
-struct away_ring {
+struct offloaded_ring {
     unsigned char *memory;
     int64_t *tickets; /* by seat */
 };
 
-struct exec_away {
+struct exec_offloaded {
     const struct weft_exec *exec;
     struct weft_store *store;
     struct weft_tier *tier;
     struct weft_ring ring;
-    struct away_ring rings[2]; /* by lane of the ring */
+    struct offloaded_ring rings[2]; /* by lane of the ring */
     struct exec_disk_window *windows[WINDOWS];
-    int64_t n_blocks, most_blocks;      /* of all units; of the largest unit */
-    struct away_state (*units)[STATES]; /* [n_units] */
+    int64_t n_blocks, most_blocks;           /* of all units; of the largest unit */
+    struct offloaded_state (*units)[STATES]; /* [n_units] */
     struct weft_store_block *blocks;
     bool pinned; /* the ring is */
     bool warned;
 };
 
 struct exec_disk_window {
-    struct exec_away *away;
+    struct exec_offloaded *offloaded;
     unsigned char *memory; /* of its seat */
     int64_t block;         /* in memory now; -1: none */
     bool changed;          /* written since it was read */
 };
 
-static int64_t block_bytes(const struct exec_away *away)
+static int64_t block_bytes(const struct exec_offloaded *offloaded)
 {
-    return away->ring.block_bytes;
+    return offloaded->ring.block_bytes;
 }
 
-static void list_unit(struct exec_away *away, int32_t u)
+static void list_unit(struct exec_offloaded *offloaded, int32_t u)
 {
-    const struct exec_unit *unit = &away->exec->units[u];
+    const struct exec_unit *unit = &offloaded->exec->units[u];
     int64_t blocks = 0;
     for (int state = 0; state < STATES; state++) {
         if (!unit->states[state]) continue;
-        const int64_t n = (unit->state_bytes.end + block_bytes(away) - 1) / block_bytes(away);
-        away->units[u][state] = (struct away_state){away->n_blocks + blocks, n};
+        const int64_t n =
+            (unit->state_bytes.end + block_bytes(offloaded) - 1) / block_bytes(offloaded);
+        offloaded->units[u][state] = (struct offloaded_state){offloaded->n_blocks + blocks, n};
         blocks += n;
     }
-    away->n_blocks += blocks;
-    if (blocks > away->most_blocks) away->most_blocks = blocks;
+    offloaded->n_blocks += blocks;
+    if (blocks > offloaded->most_blocks) offloaded->most_blocks = blocks;
 }
 
 /* Bytes used in a block of unit u's state; only the last block can be short. */
-static int64_t bytes_of(const struct exec_away *away, int32_t u, int64_t block)
+static int64_t bytes_of(const struct exec_offloaded *offloaded, int32_t u, int64_t block)
 {
-    const int64_t left = away->exec->units[u].state_bytes.end - block * block_bytes(away);
-    return left < block_bytes(away) ? left : block_bytes(away);
+    const int64_t left = offloaded->exec->units[u].state_bytes.end - block * block_bytes(offloaded);
+    return left < block_bytes(offloaded) ? left : block_bytes(offloaded);
 }
 
 static int64_t align_up(int64_t bytes)
@@ -79,46 +80,47 @@ static int64_t align_up(int64_t bytes)
     return (bytes + TO - 1) / TO * TO;
 }
 
-static void fill_blocks(struct exec_away *away)
+static void fill_blocks(struct exec_offloaded *offloaded)
 {
-    for (int32_t u = 0; u < away->exec->options.program->n_units; u++) {
+    for (int32_t u = 0; u < offloaded->exec->options.program->n_units; u++) {
         for (int state = 0; state < STATES; state++) {
-            const struct away_state *at = &away->units[u][state];
+            const struct offloaded_state *at = &offloaded->units[u][state];
             for (int64_t b = 0; b < at->n_blocks; b++)
-                away->blocks[at->first_block + b] =
-                    (struct weft_store_block){.bytes = align_up(bytes_of(away, u, b)),
+                offloaded->blocks[at->first_block + b] =
+                    (struct weft_store_block){.bytes = align_up(bytes_of(offloaded, u, b)),
                                               .unit = u,
                                               .index = (int32_t)(state * at->n_blocks + b)};
         }
     }
 }
 
-static enum weft_status open_rings(struct exec_away *away, struct weft_error *err)
+static enum weft_status open_rings(struct exec_offloaded *offloaded, struct weft_error *err)
 {
-    const struct weft_ring *ring = &away->ring;
+    const struct weft_ring *ring = &offloaded->ring;
     const int64_t bytes = weft_ring_bytes(ring), page_bytes = weft_ring_page_bytes(ring);
     const struct weft_tier_options options = {
         .name = "ring of the disk", .page_bytes = page_bytes, .pages = bytes / page_bytes};
-    WEFT_TRY(weft_tier_create(&options, &away->tier, err));
-    unsigned char *memory = weft_tier_memory(away->tier).at;
-    WEFT_TRY(weft_arena_pin(away->exec->arena, weft_tier_memory(away->tier), err));
-    away->pinned = true;
+    WEFT_TRY(weft_tier_create(&options, &offloaded->tier, err));
+    unsigned char *memory = weft_tier_memory(offloaded->tier).at;
+    WEFT_TRY(weft_arena_pin(offloaded->exec->arena, weft_tier_memory(offloaded->tier), err));
+    offloaded->pinned = true;
     for (int r = 0; r < ring->lanes; r++) {
-        away->rings[r].memory = memory + r * ring->seats * ring->block_bytes;
-        away->rings[r].tickets = calloc((size_t)ring->seats, sizeof *away->rings[r].tickets);
-        if (away->rings[r].tickets == NULL) return weft_fail_memory(err, "the ring of a disk");
+        offloaded->rings[r].memory = memory + r * ring->seats * ring->block_bytes;
+        offloaded->rings[r].tickets =
+            calloc((size_t)ring->seats, sizeof *offloaded->rings[r].tickets);
+        if (offloaded->rings[r].tickets == NULL) return weft_fail_memory(err, "the ring of a disk");
     }
     return WEFT_OK;
 }
 
-static enum weft_status open_away(struct exec_away *away, struct weft_error *err)
+static enum weft_status open_offloaded(struct exec_offloaded *offloaded, struct weft_error *err)
 {
-    const struct weft_exec *exec = away->exec;
+    const struct weft_exec *exec = offloaded->exec;
     const struct weft_cluster *cluster = &exec->options.config->cluster;
     const struct weft_store_options options = {
         .directory = cluster->disk.path,
-        .threads = away->ring.threads,
-        .requests = away->ring.seats + WINDOWS,
+        .threads = offloaded->ring.threads,
+        .requests = offloaded->ring.seats + WINDOWS,
         .spans = 1,
         .timeout_ns = weft_cluster_timeout_ns(cluster),
         .unverified = !cluster->disk.verify,
@@ -127,53 +129,54 @@ static enum weft_status open_away(struct exec_away *away, struct weft_error *err
     if (!cluster->disk.given)
         return weft_fail(err, WEFT_E_DATA, "the program keeps state on a disk: give cluster.disk");
     const int32_t n_units = exec->options.program->n_units;
-    away->units = calloc((size_t)n_units, sizeof *away->units);
-    if (away->units == NULL) return weft_fail_memory(err, "state that is away");
+    offloaded->units = calloc((size_t)n_units, sizeof *offloaded->units);
+    if (offloaded->units == NULL) return weft_fail_memory(err, "offloaded state");
     for (int32_t u = 0; u < n_units; u++)
-        if (exec->units[u].home == WEFT_HOME_DISK) list_unit(away, u);
-    away->blocks = calloc((size_t)away->n_blocks, sizeof *away->blocks);
-    if (away->blocks == NULL) return weft_fail_memory(err, "state that is away");
-    fill_blocks(away);
-    WEFT_TRY(weft_store_open(&options, &away->store, err));
-    WEFT_TRY(weft_store_reserve(away->store, away->blocks, away->n_blocks, err));
-    return open_rings(away, err);
+        if (exec->units[u].location == WEFT_LOCATION_DISK) list_unit(offloaded, u);
+    offloaded->blocks = calloc((size_t)offloaded->n_blocks, sizeof *offloaded->blocks);
+    if (offloaded->blocks == NULL) return weft_fail_memory(err, "offloaded state");
+    fill_blocks(offloaded);
+    WEFT_TRY(weft_store_open(&options, &offloaded->store, err));
+    WEFT_TRY(weft_store_reserve(offloaded->store, offloaded->blocks, offloaded->n_blocks, err));
+    return open_rings(offloaded, err);
 }
 
-enum weft_status weft_exec_away_create(const struct weft_exec *exec, struct exec_away **out,
-                                       struct weft_error *err)
+enum weft_status weft_exec_offloaded_create(const struct weft_exec *exec,
+                                            struct exec_offloaded **out, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
-    if (!weft_exec_has_home(exec, WEFT_HOME_DISK)) return WEFT_OK;
-    struct exec_away *away = calloc(1, sizeof *away);
-    if (away == NULL) return weft_fail_memory(err, "state that is away");
-    away->exec = exec;
-    away->ring = program->ring;
-    const enum weft_status status = open_away(away, err);
+    if (!weft_exec_has_location(exec, WEFT_LOCATION_DISK)) return WEFT_OK;
+    struct exec_offloaded *offloaded = calloc(1, sizeof *offloaded);
+    if (offloaded == NULL) return weft_fail_memory(err, "offloaded state");
+    offloaded->exec = exec;
+    offloaded->ring = program->ring;
+    const enum weft_status status = open_offloaded(offloaded, err);
     if (status != WEFT_OK) {
-        weft_exec_away_destroy(away);
+        weft_exec_offloaded_destroy(offloaded);
         return status;
     }
-    *out = away;
+    *out = offloaded;
     return WEFT_OK;
 }
 
-void weft_exec_away_destroy(struct exec_away *away)
+void weft_exec_offloaded_destroy(struct exec_offloaded *offloaded)
 {
-    if (away == NULL) return;
-    weft_store_destroy(away->store);
-    if (away->pinned) weft_arena_unpin(away->exec->arena, weft_tier_memory(away->tier));
-    weft_tier_destroy(away->tier);
-    for (int r = 0; r < away->ring.lanes; r++)
-        free(away->rings[r].tickets);
-    free(away->blocks);
-    free(away->units);
-    free(away);
+    if (offloaded == NULL) return;
+    weft_store_destroy(offloaded->store);
+    if (offloaded->pinned)
+        weft_arena_unpin(offloaded->exec->arena, weft_tier_memory(offloaded->tier));
+    weft_tier_destroy(offloaded->tier);
+    for (int r = 0; r < offloaded->ring.lanes; r++)
+        free(offloaded->rings[r].tickets);
+    free(offloaded->blocks);
+    free(offloaded->units);
+    free(offloaded);
 }
 
 /* A block on its way through a seat. */
 struct passing {
-    struct exec_away *away;
-    struct away_ring *ring;
+    struct exec_offloaded *offloaded;
+    struct offloaded_ring *ring;
     enum weft_store_direction direction;
     int32_t seat;
     int64_t block, step;
@@ -181,9 +184,9 @@ struct passing {
 
 static struct weft_memory_span seat_of(const struct passing *passing)
 {
-    const struct exec_away *away = passing->away;
-    return (struct weft_memory_span){passing->ring->memory + passing->seat * block_bytes(away),
-                                     away->blocks[passing->block].bytes};
+    const struct exec_offloaded *offloaded = passing->offloaded;
+    return (struct weft_memory_span){passing->ring->memory + passing->seat * block_bytes(offloaded),
+                                     offloaded->blocks[passing->block].bytes};
 }
 
 static enum weft_status submit_block(struct weft_stream *stream, const void *argument,
@@ -194,8 +197,9 @@ static enum weft_status submit_block(struct weft_stream *stream, const void *arg
     int64_t *ticket = &p->ring->tickets[p->seat];
     (void)stream;
     return p->direction == WEFT_STORE_READ
-               ? weft_store_submit_read(p->away->store, p->block, &span, 1, ticket, err)
-               : weft_store_submit_write(p->away->store, p->block, p->step, &span, 1, ticket, err);
+               ? weft_store_submit_read(p->offloaded->store, p->block, &span, 1, ticket, err)
+               : weft_store_submit_write(p->offloaded->store, p->block, p->step, &span, 1, ticket,
+                                         err);
 }
 
 static enum weft_status wait_for_seat(struct weft_stream *stream, const void *argument,
@@ -203,7 +207,7 @@ static enum weft_status wait_for_seat(struct weft_stream *stream, const void *ar
 {
     const struct passing *p = argument;
     (void)stream;
-    return weft_store_wait(p->away->store, p->direction, p->ring->tickets[p->seat], err);
+    return weft_store_wait(p->offloaded->store, p->direction, p->ring->tickets[p->seat], err);
 }
 
 /* The blocks of all states of one unit, in order of state. */
@@ -220,7 +224,7 @@ static struct passage passage_of(struct weft_exec *exec, struct weft_stream *str
 {
     struct passage passage = {exec, stream, unit, unit->index, 0};
     for (int state = 0; state < STATES; state++)
-        passage.n += exec->away->units[unit->index][state].n_blocks;
+        passage.n += exec->offloaded->units[unit->index][state].n_blocks;
     return passage;
 }
 
@@ -228,19 +232,21 @@ static struct passage passage_of(struct weft_exec *exec, struct weft_stream *str
 static struct passing block_of(const struct passage *passage, enum weft_store_direction direction,
                                int64_t k, unsigned char **at, int64_t *bytes)
 {
-    struct exec_away *away = passage->exec->away;
+    struct exec_offloaded *offloaded = passage->exec->offloaded;
     int state = 0;
     int64_t left = k;
-    while (left >= away->units[passage->u][state].n_blocks)
-        left -= away->units[passage->u][state++].n_blocks;
-    *at = weft_exec_state_at(&passage->unit->nn, (enum weft_state)state) + left * block_bytes(away);
-    *bytes = bytes_of(away, passage->u, left);
-    struct away_ring *ring = &away->rings[direction == WEFT_STORE_READ ? 0 : away->ring.lanes - 1];
-    return (struct passing){away,
+    while (left >= offloaded->units[passage->u][state].n_blocks)
+        left -= offloaded->units[passage->u][state++].n_blocks;
+    *at = weft_exec_state_at(&passage->unit->nn, (enum weft_state)state) +
+          left * block_bytes(offloaded);
+    *bytes = bytes_of(offloaded, passage->u, left);
+    struct offloaded_ring *ring =
+        &offloaded->rings[direction == WEFT_STORE_READ ? 0 : offloaded->ring.lanes - 1];
+    return (struct passing){offloaded,
                             ring,
                             direction,
-                            (int32_t)(k % away->ring.seats),
-                            away->units[passage->u][state].first_block + left,
+                            (int32_t)(k % offloaded->ring.seats),
+                            offloaded->units[passage->u][state].first_block + left,
                             passage->exec->periods};
 }
 
@@ -260,7 +266,7 @@ static void push_copy(const struct passage *passage, const struct passing *passi
         const struct weft_arena_copy copy = {.direction = down ? WEFT_COPY_DOWN : WEFT_COPY_UP,
                                              .n = 1,
                                              .at = {at},
-                                             .there = {{seat, bytes}}};
+                                             .outside = {{seat, bytes}}};
         weft_arena_copy(arena, passage->stream, &copy);
     } else if (down) {
         weft_arena_read(arena, passage->stream, at, bytes, seat);
@@ -273,7 +279,7 @@ void weft_exec_push_read(struct weft_exec *exec, struct weft_stream *stream,
                          const struct exec_unit *unit)
 {
     const struct passage passage = passage_of(exec, stream, unit);
-    const int32_t seats = exec->away->ring.seats;
+    const int32_t seats = exec->offloaded->ring.seats;
     for (int64_t k = 0; k < passage.n + seats; k++) {
         unsigned char *at;
         int64_t bytes;
@@ -293,7 +299,7 @@ void weft_exec_push_write(struct weft_exec *exec, struct weft_stream *stream,
                           const struct exec_unit *unit)
 {
     const struct passage passage = passage_of(exec, stream, unit);
-    const int32_t seats = exec->away->ring.seats;
+    const int32_t seats = exec->offloaded->ring.seats;
     for (int64_t k = 0; k < passage.n + seats; k++) {
         unsigned char *at;
         int64_t bytes;
@@ -309,33 +315,35 @@ void weft_exec_push_write(struct weft_exec *exec, struct weft_stream *stream,
     }
 }
 
-int32_t weft_exec_away_items(const struct weft_exec *exec)
+int32_t weft_exec_offloaded_items(const struct weft_exec *exec)
 {
-    const int64_t items = exec->away == NULL ? 0 : exec->away->most_blocks * ITEMS_A_BLOCK;
+    const int64_t items =
+        exec->offloaded == NULL ? 0 : exec->offloaded->most_blocks * ITEMS_A_BLOCK;
     return items < WEFT_STREAM_MOST_QUEUE ? (int32_t)items : WEFT_STREAM_MOST_QUEUE;
 }
 
-static unsigned char *window_memory(const struct exec_away *away, int window)
+static unsigned char *window_memory(const struct exec_offloaded *offloaded, int window)
 {
-    const struct weft_ring *ring = &away->ring;
-    return away->rings[0].memory + (ring->lanes * ring->seats + window) * block_bytes(away);
+    const struct weft_ring *ring = &offloaded->ring;
+    return offloaded->rings[0].memory +
+           (ring->lanes * ring->seats + window) * block_bytes(offloaded);
 }
 
-enum weft_status weft_exec_disk_window_open(struct exec_away *away, struct exec_disk_window **out,
-                                            struct weft_error *err)
+enum weft_status weft_exec_disk_window_open(struct exec_offloaded *offloaded,
+                                            struct exec_disk_window **out, struct weft_error *err)
 {
     int w = 0;
-    while (w < WINDOWS && away->windows[w] != NULL)
+    while (w < WINDOWS && offloaded->windows[w] != NULL)
         w++;
     if (w == WINDOWS)
-        return weft_fail(err, WEFT_E_INTERNAL, "there are %d windows already on state that is away",
+        return weft_fail(err, WEFT_E_INTERNAL, "there are %d windows already on offloaded state",
                          w);
     struct exec_disk_window *window = calloc(1, sizeof *window);
-    if (window == NULL) return weft_fail_memory(err, "a window on state that is away");
-    window->away = away;
+    if (window == NULL) return weft_fail_memory(err, "a window on offloaded state");
+    window->offloaded = offloaded;
     window->block = -1;
-    window->memory = window_memory(away, w);
-    away->windows[w] = window;
+    window->memory = window_memory(offloaded, w);
+    offloaded->windows[w] = window;
     *out = window;
     return WEFT_OK;
 }
@@ -344,18 +352,19 @@ void weft_exec_disk_window_close(struct exec_disk_window *window)
 {
     if (window == NULL) return;
     for (int w = 0; w < WINDOWS; w++)
-        if (window->away->windows[w] == window) window->away->windows[w] = NULL;
+        if (window->offloaded->windows[w] == window) window->offloaded->windows[w] = NULL;
     free(window);
 }
 
 static enum weft_status write_block(struct exec_disk_window *window, int64_t block,
                                     struct weft_error *err)
 {
-    const struct weft_memory_span span = {window->memory, window->away->blocks[block].bytes};
-    const int64_t step = window->away->exec->periods;
+    const struct weft_memory_span span = {window->memory, window->offloaded->blocks[block].bytes};
+    const int64_t step = window->offloaded->exec->periods;
     int64_t ticket;
-    WEFT_TRY(weft_store_submit_write(window->away->store, block, step, &span, 1, &ticket, err));
-    return weft_store_wait(window->away->store, WEFT_STORE_WRITE, ticket, err);
+    WEFT_TRY(
+        weft_store_submit_write(window->offloaded->store, block, step, &span, 1, &ticket, err));
+    return weft_store_wait(window->offloaded->store, WEFT_STORE_WRITE, ticket, err);
 }
 
 enum weft_status weft_exec_disk_window_leave(struct exec_disk_window *window,
@@ -371,12 +380,12 @@ enum weft_status weft_exec_disk_window_leave(struct exec_disk_window *window,
 static enum weft_status go_to_block(struct exec_disk_window *window, int64_t block,
                                     struct weft_error *err)
 {
-    const struct weft_memory_span span = {window->memory, window->away->blocks[block].bytes};
+    const struct weft_memory_span span = {window->memory, window->offloaded->blocks[block].bytes};
     int64_t ticket;
     if (window->block == block) return WEFT_OK;
     WEFT_TRY(weft_exec_disk_window_leave(window, err));
-    WEFT_TRY(weft_store_submit_read(window->away->store, block, &span, 1, &ticket, err));
-    WEFT_TRY(weft_store_wait(window->away->store, WEFT_STORE_READ, ticket, err));
+    WEFT_TRY(weft_store_submit_read(window->offloaded->store, block, &span, 1, &ticket, err));
+    WEFT_TRY(weft_store_wait(window->offloaded->store, WEFT_STORE_READ, ticket, err));
     window->block = block;
     return WEFT_OK;
 }
@@ -385,9 +394,10 @@ enum weft_status weft_exec_disk_window_move(struct exec_disk_window *window,
                                             const struct exec_elements *elements, float *out,
                                             const float *values, struct weft_error *err)
 {
-    const struct away_state *state = &window->away->units[elements->unit][elements->state];
+    const struct offloaded_state *state =
+        &window->offloaded->units[elements->unit][elements->state];
     const int64_t from = elements->from, n = elements->n;
-    const int64_t size = sizeof(float), in_block = block_bytes(window->away) / size;
+    const int64_t size = sizeof(float), in_block = block_bytes(window->offloaded) / size;
     for (int64_t done = 0; done < n;) {
         const int64_t block = (from + done) / in_block, first = (from + done) % in_block;
         const int64_t count = n - done < in_block - first ? n - done : in_block - first;
@@ -404,32 +414,32 @@ enum weft_status weft_exec_disk_window_move(struct exec_disk_window *window,
     return WEFT_OK;
 }
 
-enum weft_status weft_exec_away_clear(struct exec_away *away, struct weft_error *err)
+enum weft_status weft_exec_offloaded_clear(struct exec_offloaded *offloaded, struct weft_error *err)
 {
     struct exec_disk_window *window = NULL;
-    WEFT_TRY(weft_exec_disk_window_open(away, &window, err));
-    memset(window->memory, 0, (size_t)block_bytes(away));
+    WEFT_TRY(weft_exec_disk_window_open(offloaded, &window, err));
+    memset(window->memory, 0, (size_t)block_bytes(offloaded));
     enum weft_status status = WEFT_OK;
-    for (int64_t block = 0; block < away->n_blocks && status == WEFT_OK; block++)
+    for (int64_t block = 0; block < offloaded->n_blocks && status == WEFT_OK; block++)
         status = write_block(window, block, err);
     weft_exec_disk_window_close(window);
     return status;
 }
 
-int64_t weft_exec_away_ring_bytes(const struct exec_away *away)
+int64_t weft_exec_offloaded_ring_bytes(const struct exec_offloaded *offloaded)
 {
-    return away == NULL ? 0 : weft_tier_resident_bytes(away->tier);
+    return offloaded == NULL ? 0 : weft_tier_resident_bytes(offloaded->tier);
 }
 
-int64_t weft_exec_away_file_bytes(const struct exec_away *away)
+int64_t weft_exec_offloaded_file_bytes(const struct exec_offloaded *offloaded)
 {
-    return away == NULL ? 0 : weft_store_bytes(away->store);
+    return offloaded == NULL ? 0 : weft_store_bytes(offloaded->store);
 }
 
-void weft_exec_away_warn(struct exec_away *away)
+void weft_exec_offloaded_warn(struct exec_offloaded *offloaded)
 {
-    if (away == NULL || away->warned) return;
-    away->warned = true;
-    weft_store_warn(away->store);
-    weft_tier_warn(away->tier);
+    if (offloaded == NULL || offloaded->warned) return;
+    offloaded->warned = true;
+    weft_store_warn(offloaded->store);
+    weft_tier_warn(offloaded->tier);
 }

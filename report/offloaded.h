@@ -20,6 +20,7 @@ void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes,
 
 /* A table of offloaded bytes: the location, the device bytes freed between uses, the time of moving
  * per step, and their ratio. Nothing if no bytes are offloaded. */
-void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_answer *out);
+void weft_explain_offloaded(const struct weft_plan *plan, int32_t most_rows,
+                            struct weft_answer *out);
 
 #endif

@@ -256,14 +256,14 @@ def what_is_updated_on_the_host_is_told(weft):
     assert f"{host['units']} of them are updated there: a step copies" in told, told
     table = weft.expect(0, "explain", "plan.json", "--all").split("offloaded: the device's memory")[1].split("\n\n")[0]
     rows = table.splitlines()[2:]
-    assert len(rows) == host["units"] and all("host, updated there" in row for row in rows), table
+    assert len(rows) == host["units"] and all("host, updated on the host" in row for row in rows), table
     assert all(" - " in row for row in rows), "what may not stay frees nothing that is known"
     told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
     assert "safe in every timing" in told, told
     may_stay = {"cluster__host": HOST, "plan__offload": {**HERE, "update": ["host"]}}
     plan(weft, config(weft, (least(weft, **may_stay) + least(weft)) // 2, **may_stay))
     table = weft.expect(0, "explain", "plan.json", "--all").split("offloaded: the device's memory")[1].split("\n\n")[0]
-    rows = [row for row in table.splitlines()[2:] if "updated there" in row]
+    rows = [row for row in table.splitlines()[2:] if "updated on the host" in row]
     assert rows and not any(" - " in row or " 0 B " in row for row in rows), table
     code, _, err = weft.run("plan", config(weft, 1 << 30, cluster__host=HOST, plan__policies="dp",
                                            plan__offload=THERE))

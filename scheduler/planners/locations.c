@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/planners/homes.h"
+#include "scheduler/planners/locations.h"
 
-static bool choose_home(struct weft_draft *draft, int32_t unit, enum weft_home home, bool there)
+static bool choose_location(struct weft_draft *draft, int32_t unit, enum weft_location location,
+                            bool on_host)
 {
     const struct weft_problem_decision *it = &draft->problem->decisions[unit];
     const enum weft_policy policy = weft_draft_policy(draft, unit);
     for (int32_t k = 0; k < it->n_strategies && !it->is_of_layer; k++) {
         const struct weft_problem_strategy *of = &it->strategies[k];
-        if (of->policy != policy || of->home != home || of->updates_there != there ||
-            of->parameters != WEFT_HOME_DEVICE)
+        if (of->policy != policy || of->location != location || of->updates_on_host != on_host ||
+            of->parameters != WEFT_LOCATION_DEVICE)
             continue;
         draft->out->strategies[unit] = k;
         return true;
@@ -16,40 +17,41 @@ static bool choose_home(struct weft_draft *draft, int32_t unit, enum weft_home h
     return false;
 }
 
-bool weft_homes_move(struct weft_draft *draft, int32_t unit, enum weft_home home)
+bool weft_locations_move(struct weft_draft *draft, int32_t unit, enum weft_location location)
 {
-    return choose_home(draft, unit, home, false);
+    return choose_location(draft, unit, location, false);
 }
 
-bool weft_homes_update_one(struct weft_draft *draft, int32_t unit)
+bool weft_locations_update_one(struct weft_draft *draft, int32_t unit)
 {
-    return choose_home(draft, unit, WEFT_HOME_HOST, true);
+    return choose_location(draft, unit, WEFT_LOCATION_HOST, true);
 }
 
-static enum weft_status choose_home_of_all(struct weft_draft *draft, enum weft_home home,
-                                           bool there, struct weft_error *err)
+static enum weft_status choose_location_of_all(struct weft_draft *draft,
+                                               enum weft_location location, bool on_host,
+                                               struct weft_error *err)
 {
     bool moved = false;
     for (int32_t u = 0; u < draft->problem->n_decisions; u++)
-        moved |= choose_home(draft, u, home, there);
+        moved |= choose_location(draft, u, location, on_host);
     if (moved) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_INFEASIBLE,
         "planner %s: its rule gives every unit a state in tier %s%s, which it may not have: give "
         "cluster.%s, and allow it in plan.offload, or use another planner",
-        draft->planner, weft_home_names[home], there ? " that is updated there" : "",
-        weft_home_names[home]);
+        draft->planner, weft_location_names[location],
+        on_host ? " that is updated on the host" : "", weft_location_names[location]);
 }
 
-enum weft_status weft_homes_move_all(struct weft_draft *draft, enum weft_home home,
-                                     struct weft_error *err)
+enum weft_status weft_locations_move_all(struct weft_draft *draft, enum weft_location location,
+                                         struct weft_error *err)
 {
-    return choose_home_of_all(draft, home, false, err);
+    return choose_location_of_all(draft, location, false, err);
 }
 
-enum weft_status weft_homes_update_all(struct weft_draft *draft, struct weft_error *err)
+enum weft_status weft_locations_update_all(struct weft_draft *draft, struct weft_error *err)
 {
-    return choose_home_of_all(draft, WEFT_HOME_HOST, true, err);
+    return choose_location_of_all(draft, WEFT_LOCATION_HOST, true, err);
 }
 
 /* The slot of the nearest update before a slot, or after it; -1: none. */
@@ -64,7 +66,7 @@ static int32_t nearest_update(const struct weft_problem *problem, int32_t slot, 
     return nearest;
 }
 
-void weft_homes_stream(struct weft_draft *draft)
+void weft_locations_stream(struct weft_draft *draft)
 {
     const struct weft_problem *problem = draft->problem;
     for (int32_t i = 0; i < problem->n_items; i++) {
@@ -81,7 +83,7 @@ void weft_homes_stream(struct weft_draft *draft)
     draft->streams = true;
 }
 
-void weft_homes_update(struct weft_draft *draft)
+void weft_locations_update(struct weft_draft *draft)
 {
     const struct weft_problem_item *items = draft->problem->items;
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
@@ -91,5 +93,5 @@ void weft_homes_update(struct weft_draft *draft)
         weft_draft_gather_all(draft, update, items[update].item.first);
         weft_draft_gather_all(draft, up, items[up].item.first);
     }
-    draft->updates_there = true;
+    draft->updates_on_host = true;
 }

@@ -42,12 +42,12 @@ static bool has_offloaded_state(const struct weft_program *program)
     return false;
 }
 
-Test(away, what_is_planned_of_state_is_what_the_program_holds_and_takes)
+Test(offloaded, what_is_planned_of_state_is_what_the_program_holds_and_takes)
 {
     cr_assert_gt(check_programs(CASES, has_offloaded_state), CASES / 4);
 }
 
-Test(away, offloaded_state_does_not_persist)
+Test(offloaded, offloaded_state_does_not_persist)
 {
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         struct tiers_case c;
@@ -55,8 +55,8 @@ Test(away, offloaded_state_does_not_persist)
         for (int32_t b = 0; b < c.program->n_buffers && has_offloaded_state(c.program); b++) {
             const struct weft_buffer *buffer = &c.program->buffers[b];
             if (!weft_buffer_is_state(buffer->kind)) continue;
-            const bool away = weft_program_is_away(c.program, buffer->index);
-            cr_assert_eq(weft_buffer_persists(c.program, buffer), !away);
+            const bool offloaded = weft_program_is_offloaded(c.program, buffer->index);
+            cr_assert_eq(weft_buffer_persists(c.program, buffer), !offloaded);
         }
         tiers_case_finish(&c);
     }
@@ -142,23 +142,23 @@ static bool say_that_it_is_here(struct weft_program *program)
 }
 
 /* Moves state of a unit from another location than planned. */
-static bool move_from_another_home(struct weft_program *program)
+static bool move_from_another_location(struct weft_program *program)
 {
     enum weft_keep *keep = &program->ways[program->instructions[find_bringing(program)].unit].keep;
     *keep = *keep == WEFT_KEEP_DISK ? WEFT_KEEP_HOST : WEFT_KEEP_DISK;
     return true;
 }
 
-Test(away, what_would_use_state_that_is_not_there_is_refused)
+Test(offloaded, what_would_use_state_that_is_not_there_is_refused)
 {
     static const struct program_change changes[] = {
         {forget_read, "state is there", false},
         {forget_update, "its side of the unit's update", false},
         {read_another_unit, "state", false},
         {move_over_the_network, "a lane that does not do it", false},
-        {say_that_it_is_here, "is not away", false},
+        {say_that_it_is_here, "not offloaded", false},
         {forget_write, "has been written", false},
-        {move_from_another_home, "has another home", false},
+        {move_from_another_location, "has another location", false},
     };
     check_refusals(CASES, moves_state, changes, sizeof changes / sizeof *changes);
 }

@@ -13,7 +13,7 @@
 
 /* NULL: the rule does not fit, or has not got the tier. A plan that waits for itself is a failure.
  */
-static struct weft_plan *plan_away(const struct weft_problem *problem, const char *name)
+static struct weft_plan *plan_offloaded(const struct weft_problem *problem, const char *name)
 {
     struct weft_schedule_options options = {.planner = name, .draft = true};
     struct weft_plan *plan = NULL;
@@ -44,7 +44,7 @@ static int check_rule(struct tiers_case *c, const char *name)
     int n = 0;
     problem->tiers[0].limit_bytes = INT64_MAX;
     for (int i = 0; i < 3; i++) {
-        c->plan = plan_away(problem, name);
+        c->plan = plan_offloaded(problem, name);
         if (c->plan == NULL) break;
         n++;
         check_program(c);
@@ -55,11 +55,11 @@ static int check_rule(struct tiers_case *c, const char *name)
     return n;
 }
 
-Test(homes, what_rules_plan_is_what_a_program_does, .timeout = 300)
+Test(locations, what_rules_plan_is_what_a_program_does, .timeout = 300)
 {
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
         int n = 0;
-        if (rule->homes == 0 || rule->fixed != NULL) continue; /* cached.c has fcdp */
+        if (rule->locations == 0 || rule->fixed != NULL) continue; /* cached.c has fcdp */
         for (uint64_t seed = 1; seed <= TEST_CASES(60, 20); seed++) {
             struct tiers_case c = {0};
             random_case_init_tiers(&c.random, seed);
@@ -103,7 +103,7 @@ static void time_first_use(const struct weft_plan *plan, int64_t *use_ns, int64_
 }
 
 /* With clipping all updates may stand before forward, and do. */
-Test(homes, forward_waits_for_all_that_the_host_updates)
+Test(locations, forward_waits_for_all_that_the_host_updates)
 {
     static const char *const rules[] = {"zero-offload", "zero-offload:stage-3", "twin-flow",
                                         "twin-flow:stage-2", "fsdp2-cpu-offload"};
@@ -115,7 +115,7 @@ Test(homes, forward_waits_for_all_that_the_host_updates)
         for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
             int64_t use_ns, up_ns;
             if (random.stages.problem->period.rotated) continue;
-            struct weft_plan *plan = plan_away(random.stages.problem, rules[r]);
+            struct weft_plan *plan = plan_offloaded(random.stages.problem, rules[r]);
             if (plan == NULL) continue;
             n++;
             time_first_use(plan, &use_ns, &up_ns);

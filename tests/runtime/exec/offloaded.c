@@ -2,7 +2,7 @@
 /* Offloading state changes no bit: with moments and masters offloaded, a run has the same
  * parameters and state as with all in the arena. The arena is poisoned, so a read of offloaded or
  * late state gives NaN. */
-#include "runtime/exec/away.h"
+#include "runtime/exec/offloaded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct outcome {
     struct weft_hash fingerprint;
     uint8_t policies[MOST_UNITS]; /* by unit */
     double last_loss;
-    int64_t away_bytes; /* of all states */
+    int64_t offloaded_bytes; /* of all states */
     int64_t host_bytes, copied_bytes[WEFT_COPY_DIRECTIONS];
     int64_t n_state; /* elements of each rank's, in order */
     float state[MOST_RANKS][MOST_STATE];
@@ -40,13 +40,13 @@ struct task {
 };
 
 /* All that the rank holds, through buffers that cut pieces anywhere. */
-static int64_t read_state(const struct job_rank *r, float *out, int64_t *away_bytes)
+static int64_t read_state(const struct job_rank *r, float *out, int64_t *offloaded_bytes)
 {
     struct weft_state_access *access;
     struct weft_state_cursor cursor = {.held = true};
     struct weft_state_piece piece;
     int64_t n = 0;
-    *away_bytes = 0;
+    *offloaded_bytes = 0;
     OK(weft_exec_state_open(r->exec, &access, &err));
     while (weft_exec_state_next(r->exec, &cursor, &piece)) {
         CHECK(n + piece.count <= MOST_STATE, "more state than there is room for");
@@ -55,7 +55,7 @@ static int64_t read_state(const struct job_rank *r, float *out, int64_t *away_by
             OK(weft_exec_state_read(access, &piece, from, count, out + n + from, &err));
         }
         n += piece.count;
-        if (piece.away) *away_bytes += piece.count * (int64_t)sizeof *out;
+        if (piece.offloaded) *offloaded_bytes += piece.count * (int64_t)sizeof *out;
     }
     weft_exec_state_close(access);
     return n;
@@ -83,7 +83,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;
     struct job_rank r;
-    int64_t away_bytes, touched_bytes;
+    int64_t offloaded_bytes, touched_bytes;
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
     if (task->from != NULL) write_state(&r, task->from->state[rank]);
     const int64_t before = task->from != NULL ? STEPS : 0;
@@ -98,14 +98,14 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
     OK(weft_exec_touched_bytes(r.exec, &touched_bytes, &err));
     job_check_touched(task->job, touched_bytes, "a run");
-    const int64_t n = read_state(&r, task->outcome->state[rank], &away_bytes);
+    const int64_t n = read_state(&r, task->outcome->state[rank], &offloaded_bytes);
     if (rank == 0) {
         const struct weft_program *program = task->job->program;
         task->outcome->fingerprint = fingerprint;
         for (int32_t u = 0; u < program->n_units; u++)
             task->outcome->policies[u % MOST_UNITS] = (uint8_t)program->ways[u].policy;
         task->outcome->n_state = n;
-        task->outcome->away_bytes = away_bytes;
+        task->outcome->offloaded_bytes = offloaded_bytes;
         task->outcome->host_bytes = weft_exec_host_bytes(r.exec->host);
         for (int d = 0; d < WEFT_COPY_DIRECTIONS; d++)
             task->outcome->copied_bytes[d] =
@@ -137,13 +137,13 @@ static void same(const struct outcome *a, const struct outcome *b, const char *w
 }
 
 /* Bytes of state in the arena of a program, if all of it were held at once. */
-static int64_t state_bytes(const struct weft_program *program, bool away)
+static int64_t state_bytes(const struct weft_program *program, bool offloaded)
 {
     int64_t bytes = 0;
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
         if (weft_buffer_is_state(buffer->kind) &&
-            weft_program_is_away(program, buffer->index) == away)
+            weft_program_is_offloaded(program, buffer->index) == offloaded)
             bytes += buffer->used_bytes;
     }
     return bytes;
@@ -157,11 +157,11 @@ static int32_t count_op(const struct weft_program *program, enum weft_op op)
     return n;
 }
 
-static int32_t count_away(const struct weft_program *program)
+static int32_t count_offloaded(const struct weft_program *program)
 {
     int32_t n = 0;
     for (int32_t u = 0; u < program->n_units; u++)
-        n += weft_program_is_away(program, u);
+        n += weft_program_is_offloaded(program, u);
     return n;
 }
 
@@ -169,7 +169,7 @@ static int32_t count_there(const struct weft_program *program)
 {
     int32_t n = 0;
     for (int32_t u = 0; u < program->n_units; u++)
-        n += weft_program_updates_there(program, u);
+        n += weft_program_updates_on_host(program, u);
     return n;
 }
 
@@ -205,12 +205,12 @@ static void make_plan(struct job *job, int kind, uint64_t seed)
         job_plan_policy(job, (enum weft_policy)kind, kind % 2 == 0);
     else
         job_plan_random(job, seed);
-    const int32_t n = count_away(job->program) - count_there(job->program);
+    const int32_t n = count_offloaded(job->program) - count_there(job->program);
     const int32_t n_come =
         count_moved(job->program, WEFT_OP_READ) + count_moved(job->program, WEFT_OP_COPY_UP);
     const int32_t n_go =
         count_moved(job->program, WEFT_OP_WRITE) + count_moved(job->program, WEFT_OP_COPY_DOWN);
-    CHECK(n_come == n && n_go == n, "%d units are away, and are not moved once each", n);
+    CHECK(n_come == n && n_go == n, "%d units are offloaded, and are not moved once each", n);
 }
 
 /* Bytes that a plan moves in a step by items of a kind. */
@@ -242,7 +242,7 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
     const int64_t ring_bytes =
         job->program->staging_bytes > 0 ? 0 : weft_ring_bytes(&job->program->ring);
     for (int32_t t = 1; t < plan->problem->n_tiers; t++)
-        CHECK(plan->problem->tiers[t].kind != WEFT_HOME_HOST ||
+        CHECK(plan->problem->tiers[t].kind != WEFT_LOCATION_HOST ||
                   weft_plan_peak(plan, t, NULL) == outcome->host_bytes + ring_bytes,
               "%s: the host has %lld bytes", what, (long long)outcome->host_bytes);
     CHECK((outcome->host_bytes > 0) ==
@@ -256,9 +256,9 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
 }
 
 /* Locations of state; UPDATED_THERE is on the host and updated there. */
-enum homes { ON_DEVICE, ON_DISK, ON_HOST, UPDATED_THERE, ON_ALL, HOMES };
+enum locations { ON_DEVICE, ON_DISK, ON_HOST, UPDATED_THERE, ON_ALL, HOMES };
 
-static void open_job(struct job *job, enum homes homes, int32_t ranks, const char *first,
+static void open_job(struct job *job, enum locations locations, int32_t ranks, const char *first,
                      const char *second)
 {
     static const char *const allowed[HOMES] = {
@@ -283,15 +283,15 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
         "cluster.host.down.bandwidth=1GB/s",
         "cluster.host.up.bandwidth=2GB/s",
         "cluster.host.update=1GB/s",
-        homes == ON_ALL ? "cluster.host.threads=1" : "cluster.host.threads=3",
+        locations == ON_ALL ? "cluster.host.threads=1" : "cluster.host.threads=3",
         "cluster.disk.limit=1GB",
         "cluster.disk.read.bandwidth=1GB/s",
         "cluster.disk.write.bandwidth=1GB/s",
         ranks == 1 ? "plan.update_ahead=0" : "plan.update_ahead=1",
-        homes == ON_ALL ? "cluster.disk.duplex=full" : "cluster.disk.duplex=half",
-        homes == ON_ALL ? "cluster.contention.compute=0.23" : "cluster.contention.compute=0",
-        allowed[homes],
-        updates[homes],
+        locations == ON_ALL ? "cluster.disk.duplex=full" : "cluster.disk.duplex=half",
+        locations == ON_ALL ? "cluster.contention.compute=0.23" : "cluster.contention.compute=0",
+        allowed[locations],
+        updates[locations],
         first,
         second,
         NULL};
@@ -300,44 +300,46 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
 
 /* Runs plans of one config with state on the device, offloaded, and mixed over device, host and
  * disk. A checkpoint of one set of locations resumes with another. */
-static void check_homes(int32_t ranks, const char *first, const char *second,
-                        struct outcome *outcomes)
+static void check_locations(int32_t ranks, const char *first, const char *second,
+                            struct outcome *outcomes)
 {
     static const int kinds[] = {WEFT_POLICY_DP, WEFT_POLICY_ZERO1, AT_RANDOM};
     struct job jobs[HOMES];
-    for (int homes = 0; homes < HOMES; homes++)
-        open_job(&jobs[homes], (enum homes)homes, ranks, first, second);
+    for (int locations = 0; locations < HOMES; locations++)
+        open_job(&jobs[locations], (enum locations)locations, ranks, first, second);
     const uint64_t seed = find_seed(&jobs[ON_ALL]);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char what[128];
         snprintf(what, sizeof what, "%d ranks, %s, %s, plan %d", ranks, first,
                  second != NULL ? second : "", kinds[i]);
-        for (int homes = 0; homes < HOMES; homes++) {
-            struct job *job = &jobs[homes];
+        for (int locations = 0; locations < HOMES; locations++) {
+            struct job *job = &jobs[locations];
             make_plan(job, kinds[i], seed);
-            run(job, NULL, &outcomes[homes]);
-            same(&outcomes[ON_DEVICE], &outcomes[homes], what);
-            check_bytes(job, &outcomes[homes], what);
-            CHECK((outcomes[homes].away_bytes > 0) == (count_away(job->program) > 0),
-                  "%s: %lld bytes are away", what, (long long)outcomes[homes].away_bytes);
+            run(job, NULL, &outcomes[locations]);
+            same(&outcomes[ON_DEVICE], &outcomes[locations], what);
+            check_bytes(job, &outcomes[locations], what);
+            CHECK((outcomes[locations].offloaded_bytes > 0) == (count_offloaded(job->program) > 0),
+                  "%s: %lld bytes are offloaded", what,
+                  (long long)outcomes[locations].offloaded_bytes);
         }
-        CHECK(count_away(jobs[ON_DEVICE].program) == 0 &&
+        CHECK(count_offloaded(jobs[ON_DEVICE].program) == 0 &&
                   state_bytes(jobs[ON_DISK].program, false) == 0 &&
                   state_bytes(jobs[ON_HOST].program, false) == 0 &&
                   state_bytes(jobs[UPDATED_THERE].program, true) == 0 &&
                   count_there(jobs[UPDATED_THERE].program) ==
-                      count_away(jobs[UPDATED_THERE].program),
-              "%s: homes are not those of the config", what);
+                      count_offloaded(jobs[UPDATED_THERE].program),
+              "%s: locations are not those of the config", what);
         if (kinds[i] != AT_RANDOM) continue;
-        for (int homes = ON_DISK; homes < HOMES; homes++)
-            CHECK(ranks_run(ranks, same_trace, &jobs[homes]) == 0, "%s: homes %d", what, homes);
-        CHECK(is_mixed(jobs[ON_ALL].program), "%s: homes are not mixed", what);
+        for (int locations = ON_DISK; locations < HOMES; locations++)
+            CHECK(ranks_run(ranks, same_trace, &jobs[locations]) == 0, "%s: locations %d", what,
+                  locations);
+        CHECK(is_mixed(jobs[ON_ALL].program), "%s: locations are not mixed", what);
         run(&jobs[ON_ALL], &outcomes[ON_DISK], &outcomes[HOMES]);
         run(&jobs[ON_DEVICE], &outcomes[ON_DEVICE], &outcomes[HOMES + 1]);
         same(&outcomes[HOMES + 1], &outcomes[HOMES], what);
     }
-    for (int homes = 0; homes < HOMES; homes++)
-        job_close(&jobs[homes]);
+    for (int locations = 0; locations < HOMES; locations++)
+        job_close(&jobs[locations]);
 }
 
 /* The loss on data of step 1, by parameters as they are. */
@@ -385,9 +387,9 @@ static void check_refusals(void)
     make_plan(&job, WEFT_POLICY_FSDP, 0);
     job.config->cluster.disk.given = false;
     struct weft_exec exec = {.options = {.config = job.config, .program = job.program}};
-    struct exec_away *none = NULL;
+    struct exec_offloaded *none = NULL;
     struct exec_host *no_host = NULL;
-    CHECK(weft_exec_away_create(&exec, &none, &why) == WEFT_E_DATA && none == NULL &&
+    CHECK(weft_exec_offloaded_create(&exec, &none, &why) == WEFT_E_DATA && none == NULL &&
               strstr(why.text, "cluster.disk") != NULL,
           "%s", why.text);
     job_close(&job);
@@ -403,15 +405,16 @@ static void check_refusals(void)
     job_close(&job);
 }
 
-RANKS_TEST(away)
+RANKS_TEST(offloaded)
 {
     struct outcome *outcomes = job_shared((HOMES + 2) * sizeof *outcomes);
     check_refusals();
     check_bad(WEFT_POLICY_FSDP);
     check_bad(WEFT_POLICY_ZERO1);
-    check_homes(1, "train.clip_norm=0.5", NULL, outcomes);
-    check_homes(2, "train.clip_norm=0.5", "train.precision.compute=\"bf16\"", outcomes);
-    check_homes(2, "train.clip_norm=0", "train.grad_accum=3", outcomes);
-    check_homes(2, "train.optimizer.type=adam_mini", "train.precision.compute=\"bf16\"", outcomes);
+    check_locations(1, "train.clip_norm=0.5", NULL, outcomes);
+    check_locations(2, "train.clip_norm=0.5", "train.precision.compute=\"bf16\"", outcomes);
+    check_locations(2, "train.clip_norm=0", "train.grad_accum=3", outcomes);
+    check_locations(2, "train.optimizer.type=adam_mini", "train.precision.compute=\"bf16\"",
+                    outcomes);
     return 0;
 }

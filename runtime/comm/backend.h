@@ -16,7 +16,7 @@
 struct weft_arena;
 struct weft_arena_shape;
 struct weft_comm;
-struct weft_comm_block;
+struct weft_comm_job;
 struct weft_comm_options;
 struct weft_comm_meter;
 struct weft_ranges;
@@ -43,17 +43,10 @@ struct weft_comm_ops {
     /* Undoes attach, also a failed one. Returns false if a peer may still read the pages. It may
      * take comm->arena over and leave NULL, if a library may still read the addresses. */
     bool (*detach)(struct weft_comm *comm);
-    void (*all_gather)(struct weft_comm *comm, struct weft_stream *channel,
-                       const struct weft_comm_block *block);
-    void (*reduce_scatter)(struct weft_comm *comm, struct weft_stream *channel,
-                           const struct weft_comm_block *block);
-    void (*all_reduce)(struct weft_comm *comm, struct weft_stream *channel,
-                       const struct weft_comm_block *block);
-    /* weft_comm_reduce, or weft_comm_broadcast; NULL: there are none. */
-    void (*move_owned)(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
-                       const struct weft_comm_block *block);
-    void (*agree)(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                  int64_t to_offset, int64_t words, int64_t ns);
+    /* Pushes a collective to the channel. Only a back end with `has_owners` gets REDUCE and
+     * BROADCAST. */
+    void (*post)(struct weft_comm *comm, struct weft_stream *channel,
+                 const struct weft_comm_job *job);
     enum weft_status (*exchange)(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
                                  struct weft_error *err);
     /* NULL: there are only collectives. */
@@ -68,6 +61,7 @@ struct weft_comm_ops {
     enum weft_status (*branch)(struct weft_comm *trunk, const struct weft_comm_place *place,
                                int32_t rank, int32_t ranks, struct weft_comm **out,
                                struct weft_error *err);
+    bool has_owners;        /* weft_comm_has_owners */
     bool takes_host_memory; /* its arenas are memory of the host, which peers may map */
 };
 

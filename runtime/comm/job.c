@@ -54,6 +54,21 @@ static struct weft_comm_job job_of_partials(const struct weft_comm_block *block)
         .result_adds = block->adds,
         .result_rounded = block->dtype,
         .result_dtype = block->slice_dtype,
+        .block = *block,
+    };
+}
+
+/* In place. */
+static struct weft_comm_job job_of_owned(enum weft_comm_call_kind kind,
+                                         const struct weft_comm_block *block)
+{
+    return (struct weft_comm_job){
+        .call = {kind, block->slice_elements, block->full_offset, block->owner, block->idle},
+        .ns = block->ns,
+        .slice_elements = block->slice_elements,
+        .dtype = block->dtype,
+        .slice_dtype = block->dtype,
+        .block = *block,
     };
 }
 
@@ -61,6 +76,8 @@ struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
                                       const struct weft_comm_block *block)
 {
     if (kind == WEFT_COMM_CALL_ALL_REDUCE && block->of_partials) return job_of_partials(block);
+    if (kind == WEFT_COMM_CALL_REDUCE || kind == WEFT_COMM_CALL_BROADCAST)
+        return job_of_owned(kind, block);
     const int64_t full = block->full_offset;
     const int64_t slice = kind == WEFT_COMM_CALL_ALL_REDUCE ? full : block->slice_offset;
     const bool gathers = kind == WEFT_COMM_CALL_ALL_GATHER;
@@ -77,18 +94,7 @@ struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
         .slice_dtype = scatters ? block->slice_dtype : block->dtype,
         .of_partials = sums_partials,
         .result_rounded = block->dtype,
-    };
-}
-
-struct weft_comm_job weft_comm_job_of_owned(bool reduces, const struct weft_comm_block *block)
-{
-    return (struct weft_comm_job){
-        .call = {reduces ? WEFT_COMM_CALL_REDUCE : WEFT_COMM_CALL_BROADCAST, block->slice_elements,
-                 block->full_offset, block->owner, block->idle},
-        .ns = block->ns,
-        .slice_elements = block->slice_elements,
-        .dtype = block->dtype,
-        .slice_dtype = block->dtype,
+        .block = *block,
     };
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job is one collective as all ranks see it: its call, which must be equal on all of them, and
- * the form of its block. For back ends that run on the CPU. */
+ * the form of its block. */
 #ifndef WEFT_RUNTIME_COMM_JOB_H
 #define WEFT_RUNTIME_COMM_JOB_H
 
@@ -67,13 +67,12 @@ struct weft_comm_job {
     /* AllReduce or ReduceScatter of partial sums: of the result. The second adds by `adds`. */
     bool of_partials, result_adds;
     enum weft_dtype result_rounded, result_dtype;
+    struct weft_comm_block block; /* as it was given; AGREE: none */
 };
 
-/* The job of a collective of that kind over the block. */
+/* The job of a collective of that kind over the block, except AGREE. */
 struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
                                       const struct weft_comm_block *block);
-/* A reduction to the block's owner, or a broadcast from it. */
-struct weft_comm_job weft_comm_job_of_owned(bool reduces, const struct weft_comm_block *block);
 struct weft_comm_job weft_comm_job_of_agreement(int64_t from_offset, int64_t to_offset,
                                                 int64_t words, int64_t ns);
 

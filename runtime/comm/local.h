@@ -132,15 +132,7 @@ bool weft_local_detach(struct weft_comm *comm);
 
 /* local_collectives.c */
 
-void weft_local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
-                           const struct weft_comm_block *block);
-void weft_local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
-                               const struct weft_comm_block *block);
-void weft_local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
-                           const struct weft_comm_block *block);
-void weft_local_move_owned(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
-                           const struct weft_comm_block *block);
-void weft_local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                      int64_t to_offset, int64_t words, int64_t ns);
+void weft_local_post(struct weft_comm *comm, struct weft_stream *channel,
+                     const struct weft_comm_job *job);
 
 #endif

@@ -218,45 +218,17 @@ static enum weft_status run_agree(struct weft_stream *channel, const void *argum
     return WEFT_OK;
 }
 
-static void push_block(struct weft_comm *comm, struct weft_stream *channel, weft_task_fn *run,
-                       enum weft_comm_call_kind kind, const struct weft_comm_block *block)
+void weft_local_post(struct weft_comm *comm, struct weft_stream *channel,
+                     const struct weft_comm_job *job)
 {
-    const struct local_job task = {weft_local_comm_of(comm), weft_comm_job_of(kind, block)};
-    weft_stream_push(channel, run, &task, sizeof task);
-}
-
-void weft_local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
-                           const struct weft_comm_block *block)
-{
-    push_block(comm, channel, run_all_gather, WEFT_COMM_CALL_ALL_GATHER, block);
-}
-
-void weft_local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
-                               const struct weft_comm_block *block)
-{
-    push_block(comm, channel, run_reduce_scatter, WEFT_COMM_CALL_REDUCE_SCATTER, block);
-}
-
-void weft_local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
-                           const struct weft_comm_block *block)
-{
-    push_block(comm, channel, run_all_reduce, WEFT_COMM_CALL_ALL_REDUCE, block);
-}
-
-void weft_local_move_owned(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
-                           const struct weft_comm_block *block)
-{
-    const struct local_job task = {weft_local_comm_of(comm),
-                                   weft_comm_job_of_owned(reduces, block)};
-    weft_stream_push(channel, run_owned, &task, sizeof task);
-}
-
-void weft_local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                      int64_t to_offset, int64_t words, int64_t ns)
-{
-    const struct local_job task = {
-        weft_local_comm_of(comm),
-        weft_comm_job_of_agreement(from_offset, to_offset, words, ns),
+    static weft_task_fn *const tasks[WEFT_COMM_CALL_COUNT] = {
+        [WEFT_COMM_CALL_ALL_GATHER] = run_all_gather,
+        [WEFT_COMM_CALL_REDUCE_SCATTER] = run_reduce_scatter,
+        [WEFT_COMM_CALL_ALL_REDUCE] = run_all_reduce,
+        [WEFT_COMM_CALL_AGREE] = run_agree,
+        [WEFT_COMM_CALL_REDUCE] = run_owned,
+        [WEFT_COMM_CALL_BROADCAST] = run_owned,
     };
-    weft_stream_push(channel, run_agree, &task, sizeof task);
+    const struct local_job task = {weft_local_comm_of(comm), *job};
+    weft_stream_push(channel, tasks[job->call.kind], &task, sizeof task);
 }

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/machine/cores.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "runtime/comm/branch.h"
+#include "runtime/comm/failure.h"
 #include "runtime/device/futex.h"
 
 enum {
@@ -58,19 +58,16 @@ static size_t control_at(const struct weft_comm *comm)
            (size_t)group * bytes_of_group(comm->ranks);
 }
 
-/* Name of the rank's latest call. */
-static const char *latest_call(const struct weft_local_rank *rank)
+static struct weft_local_post *post_of(const struct weft_local_comm *c, int32_t rank)
 {
-    return weft_comm_call_name(
-        atomic_load(&rank->kinds[atomic_load(&rank->calls) % WEFT_COMM_RECENT]));
+    return &c->control->ranks[rank].posts[c->calls % WEFT_LOCAL_POSTS];
 }
 
-/* Appends "all_gather (lane across), call 9": this rank's latest call. */
-static void show_own_call(const struct weft_local_comm *c, struct weft_text *out)
+/* This rank's latest call, for errors. */
+static struct weft_comm_failing failing_of(struct weft_local_comm *c)
 {
-    weft_text_add(out, latest_call(weft_local_self(c)));
-    weft_comm_show_place(&c->comm, out);
-    weft_text_addf(out, ", call %u", c->calls);
+    return (struct weft_comm_failing){&c->comm, &post_of(c, c->comm.rank)->call, c->calls,
+                                      &c->broken};
 }
 
 static int32_t rank_of(const struct weft_local_comm *c, int32_t rank)
@@ -78,13 +75,10 @@ static int32_t rank_of(const struct weft_local_comm *c, int32_t rank)
     return weft_comm_rank_of_all(&c->comm, rank);
 }
 
-/* Appends "its last calls were all_gather, agree, exchange, all_gather, call 9". */
-static void show_calls(const struct weft_local_rank *rank, struct weft_text *out)
+static void read_kinds(const struct weft_local_rank *rank, uint32_t kinds[WEFT_COMM_RECENT])
 {
-    uint32_t kinds[WEFT_COMM_RECENT];
     for (int i = 0; i < WEFT_COMM_RECENT; i++)
         kinds[i] = atomic_load(&rank->kinds[i]);
-    weft_comm_call_show_recent(atomic_load(&rank->calls), kinds, out);
 }
 
 /* Returns the first failure again: after it ranks are out of step, so later calls must not wait. */
@@ -143,18 +137,11 @@ static bool is_complete(const struct weft_local_comm *c)
 static enum weft_status fail_lost(struct weft_local_comm *c, int32_t rank, const char *how)
 {
     const struct weft_local_rank *peer = &c->control->ranks[rank];
-    struct weft_text calls;
-    weft_text_init(&calls);
-    show_own_call(c, &calls);
-    weft_text_add(&calls, "; ");
-    show_calls(peer, &calls);
-    weft_fail(&c->broken, WEFT_E_LOST,
-              "rank %d (process %d) %s while rank %d waited for it in %s. See what rank %d printed "
-              "last",
-              rank_of(c, rank), atomic_load(&peer->pid), how, rank_of(c, c->comm.rank),
-              weft_text_chars(&calls), rank_of(c, rank));
-    weft_text_finish(&calls);
-    return WEFT_E_LOST;
+    const struct weft_comm_failing failing = failing_of(c);
+    uint32_t kinds[WEFT_COMM_RECENT];
+    read_kinds(peer, kinds);
+    return weft_comm_fail_gone(&failing, rank_of(c, rank), atomic_load(&peer->pid), how,
+                               atomic_load(&peer->calls), kinds);
 }
 
 /* WEFT_E_LOST if this barrier can never complete. */
@@ -199,45 +186,42 @@ static int64_t patience_ns(const struct weft_local_comm *c)
     return weft_comm_patience_ns(&c->comm, weft_comm_call_is_collective(kind), c->timeout_ns);
 }
 
+/* Appends "rank 1 (process 17) is alive, its last calls were agree, exchange, call 9". */
+static void show_late(const struct weft_local_comm *c, int32_t rank, struct weft_text *out)
+{
+    const struct weft_local_rank *peer = &c->control->ranks[rank];
+    const int32_t pid = atomic_load(&peer->pid);
+    uint32_t kinds[WEFT_COMM_RECENT];
+    weft_comm_show_rank(&c->comm, rank_of(c, rank), pid, out);
+    if (pid == 0) {
+        weft_text_add(out, " never started");
+        return;
+    }
+    weft_text_addf(out, " is %s, ",
+                   is_stopped(pid) ? "stopped by a signal (SIGCONT continues it)" : "alive");
+    read_kinds(peer, kinds);
+    weft_comm_call_show_recent(atomic_load(&peer->calls), kinds, out);
+}
+
 static enum weft_status fail_hang(struct weft_local_comm *c)
 {
-    struct weft_text missing;
-    weft_text_init(&missing);
-    show_own_call(c, &missing);
-    weft_text_add(&missing, ", for ranks that did not come: ");
-    const size_t length = missing.length;
+    const struct weft_comm_failing failing = failing_of(c);
+    struct weft_text late;
+    weft_text_init(&late);
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         if (rank == c->comm.rank || !is_missing(c, rank)) continue;
-        const struct weft_local_rank *peer = &c->control->ranks[rank];
-        int32_t pid = atomic_load(&peer->pid);
-        weft_text_add(&missing, missing.length > length ? "; " : "");
-        if (pid == 0) {
-            weft_text_addf(&missing, "rank %d never started", rank_of(c, rank));
-        } else {
-            weft_text_addf(&missing, "rank %d (process %d) is %s, ", rank_of(c, rank), pid,
-                           is_stopped(pid) ? "stopped by a signal (SIGCONT continues it)"
-                                           : "alive");
-            show_calls(peer, &missing);
-        }
+        weft_text_add(&late, late.length > 0 ? "; " : "");
+        show_late(c, rank, &late);
     }
-    char waited[WEFT_UNITS_TEXT_BYTES];
-    weft_fail(&c->broken, WEFT_E_HANG,
-              "rank %d waited %s in %s. If they are only slow, a longer cluster.timeout helps",
-              rank_of(c, c->comm.rank), weft_units_show_ns(patience_ns(c), waited),
-              weft_text_chars(&missing));
-    weft_text_finish(&missing);
+    weft_comm_fail_late(&failing, patience_ns(c), &late);
+    weft_text_finish(&late);
     return WEFT_E_HANG;
 }
 
 static enum weft_status fail_cancelled(struct weft_local_comm *c)
 {
-    struct weft_text call;
-    weft_text_init(&call);
-    show_own_call(c, &call);
-    weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s", rank_of(c, c->comm.rank),
-              weft_text_chars(&call));
-    weft_text_finish(&call);
-    return WEFT_E_LOST;
+    const struct weft_comm_failing failing = failing_of(c);
+    return weft_comm_fail_cancelled(&failing);
 }
 
 void weft_local_cancel(struct weft_comm *comm)
@@ -316,11 +300,6 @@ enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error
 
 /* Posts */
 
-static struct weft_local_post *post_of(const struct weft_local_comm *c, int32_t rank)
-{
-    return &c->control->ranks[rank].posts[c->calls % WEFT_LOCAL_POSTS];
-}
-
 const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c, int32_t rank)
 {
     return post_of(c, rank);
@@ -328,19 +307,8 @@ const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c,
 
 static enum weft_status fail_disagree(struct weft_local_comm *c, int32_t rank)
 {
-    struct weft_text calls;
-    weft_text_init(&calls);
-    weft_text_addf(&calls, "call %u", c->calls);
-    weft_comm_show_place(&c->comm, &calls);
-    weft_text_addf(&calls, " differs between ranks: rank %d called ", rank_of(c, c->comm.rank));
-    weft_comm_call_show(&post_of(c, c->comm.rank)->call, &calls);
-    weft_text_addf(&calls, " and rank %d ", rank_of(c, rank));
-    weft_comm_call_show(&post_of(c, rank)->call, &calls);
-    weft_fail(&c->broken, WEFT_E_DISAGREE,
-              "%s. All ranks must run the same plan with the same options",
-              weft_text_chars(&calls));
-    weft_text_finish(&calls);
-    return WEFT_E_DISAGREE;
+    const struct weft_comm_failing failing = failing_of(c);
+    return weft_comm_fail_differs(&failing, rank_of(c, rank), &post_of(c, rank)->call);
 }
 
 static _Atomic uint32_t *flag_of(const struct weft_local_comm *c)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/comm/cuda/work.h"
+#include "runtime/comm/job.h"
 #include "runtime/nn/cuda/kernels/kernels.h"
 
 WEFT_API extern const struct weft_comm_ops weft_comm_cuda;
@@ -66,23 +67,11 @@ static void copy_bytes(const struct alone_comm *c, struct weft_stream *channel, 
     weft_cuda_stream_worked(channel, (cudaError_t)code, "copy in the GPU's memory");
 }
 
-/* With one rank the slice is the block. In place there is nothing to copy. */
-static void alone_all_gather(struct weft_comm *comm, struct weft_stream *channel,
-                             const struct weft_comm_block *block)
+static void sum_block(const struct alone_comm *c, struct weft_stream *channel,
+                      const struct weft_comm_block *block)
 {
-    if (block->slice_offset < 0) return;
-    copy_bytes(alone_of(comm), channel, block->slice_offset, block->full_offset,
-               weft_cuda_bytes_of(block->slice_elements, block->dtype));
-}
-
-/* Sums one operand. In place there is nothing to do. */
-static void alone_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
-                                 const struct weft_comm_block *block)
-{
-    const struct alone_comm *c = alone_of(comm);
     const int64_t full_bytes = weft_cuda_bytes_of(block->slice_elements, block->dtype),
                   slice_bytes = weft_cuda_bytes_of(block->slice_elements, block->slice_dtype);
-    if (block->slice_offset < 0) return;
     const cudaStream_t cuda = weft_cuda_channel(
         &c->span, channel, (struct weft_cuda_part){block->full_offset, full_bytes},
         (struct weft_cuda_part){block->slice_offset, slice_bytes});
@@ -100,19 +89,21 @@ static void alone_reduce_scatter(struct weft_comm *comm, struct weft_stream *cha
                             "add up in the GPU's memory");
 }
 
-static void alone_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
-                             const struct weft_comm_block *block)
+/* With one rank the slice is the block, and a sum has one operand. In place there is nothing to do,
+ * as in an AllReduce. */
+static void alone_post(struct weft_comm *comm, struct weft_stream *channel,
+                       const struct weft_comm_job *job)
 {
-    (void)comm;
-    (void)channel;
-    (void)block;
-}
-
-static void alone_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                        int64_t to_offset, int64_t words, int64_t ns)
-{
-    (void)ns;
-    copy_bytes(alone_of(comm), channel, from_offset, to_offset, words * (int64_t)sizeof(uint64_t));
+    const struct alone_comm *c = alone_of(comm);
+    const struct weft_comm_block *block = &job->block;
+    if (job->call.kind == WEFT_COMM_CALL_AGREE)
+        copy_bytes(c, channel, job->call.from, job->call.to,
+                   job->call.count * (int64_t)sizeof(uint64_t));
+    else if (job->call.kind == WEFT_COMM_CALL_ALL_GATHER && block->slice_offset >= 0)
+        copy_bytes(c, channel, block->slice_offset, block->full_offset,
+                   weft_cuda_bytes_of(block->slice_elements, block->dtype));
+    else if (job->call.kind == WEFT_COMM_CALL_REDUCE_SCATTER && block->slice_offset >= 0)
+        sum_block(c, channel, block);
 }
 
 static enum weft_status alone_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
@@ -142,10 +133,7 @@ const struct weft_comm_ops weft_comm_cuda = {
     .close = alone_close,
     .attach = alone_attach,
     .detach = alone_detach,
-    .all_gather = alone_all_gather,
-    .reduce_scatter = alone_reduce_scatter,
-    .all_reduce = alone_all_reduce,
-    .agree = alone_agree,
+    .post = alone_post,
     .exchange = alone_exchange,
     .carry = alone_carry,
     .cancel = alone_cancel,

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "runtime/comm/cuda/work.h"
+#include "runtime/comm/job.h"
 #include "runtime/comm/local.h"
 #include "runtime/comm/nccl/meet.h"
 #include "runtime/comm/nccl/watchdog.h"
@@ -385,9 +386,8 @@ static void nccl_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
 }
 
 static void nccl_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                       int64_t to_offset, int64_t words, int64_t ns)
+                       int64_t to_offset, int64_t words)
 {
-    (void)ns;
     struct nccl_comm *c = nccl_of(comm);
     struct operation op = {.c = c, .channel = channel};
     struct weft_error err = {0};
@@ -402,6 +402,20 @@ static void nccl_agree(struct weft_comm *comm, struct weft_stream *channel, int6
     enum weft_status status = weft_nccl_agree(c->link, &agreement, &memory, op.cuda, &err);
     if (status == WEFT_OK) status = raise_flag(c, op.cuda, &err);
     end_operation(&op, status, &err);
+}
+
+static void nccl_post(struct weft_comm *comm, struct weft_stream *channel,
+                      const struct weft_comm_job *job)
+{
+    const struct weft_comm_call *call = &job->call;
+    if (call->kind == WEFT_COMM_CALL_AGREE)
+        nccl_agree(comm, channel, call->from, call->to, call->count);
+    else if (call->kind == WEFT_COMM_CALL_ALL_GATHER)
+        nccl_all_gather(comm, channel, &job->block);
+    else if (call->kind == WEFT_COMM_CALL_REDUCE_SCATTER)
+        nccl_reduce_scatter(comm, channel, &job->block);
+    else if (call->kind == WEFT_COMM_CALL_ALL_REDUCE)
+        nccl_all_reduce(comm, channel, &job->block);
 }
 
 static enum weft_status nccl_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
@@ -428,10 +442,7 @@ static const struct weft_comm_ops nccl_ops = {
     .close = nccl_close,
     .attach = nccl_attach,
     .detach = nccl_detach,
-    .all_gather = nccl_all_gather,
-    .reduce_scatter = nccl_reduce_scatter,
-    .all_reduce = nccl_all_reduce,
-    .agree = nccl_agree,
+    .post = nccl_post,
     .exchange = nccl_exchange,
     .carry = nccl_carry,
     .cancel = nccl_cancel,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/units.h"
+#include "runtime/comm/failure.h"
 #include "runtime/comm/local.h"
 
 enum { LOOK_NS = 20000000 };
@@ -148,9 +148,8 @@ static enum weft_status look_for_lost(const struct weft_nccl_watchdog *w, struct
     for (int32_t rank = 0; rank < rings->ranks; rank++) {
         const char *how = rank == rings->rank ? NULL : weft_local_gone(w->options.control, rank);
         if (how == NULL) continue;
-        return weft_fail(err, WEFT_E_LOST,
-                         "rank %d %s while rank %d waited for it. See what rank %d printed last",
-                         rank, how, rings->rank, rank);
+        const struct weft_comm_failing failing = {w->options.control, NULL, 0, err};
+        return weft_comm_fail_gone(&failing, rank, 0, how, 0, NULL);
     }
     return WEFT_OK;
 }
@@ -158,12 +157,9 @@ static enum weft_status look_for_lost(const struct weft_nccl_watchdog *w, struct
 static enum weft_status look_for_overdue(const struct weft_nccl_watchdog *w, struct weft_error *err)
 {
     const int64_t timeout_ns = w->options.timeout_ns;
-    char waited[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_comm_failing failing = {w->options.control, NULL, 0, err};
     if (weft_nccl_overdue(own_ring(w), weft_clock_now_ns(), timeout_ns) == 0) return WEFT_OK;
-    return weft_fail(err, WEFT_E_HANG,
-                     "rank %d waited %s for it. If ranks are only slow, a longer cluster.timeout "
-                     "helps",
-                     w->options.rings->rank, weft_units_show_ns(timeout_ns, waited));
+    return weft_comm_fail_late(&failing, timeout_ns, NULL);
 }
 
 static void look_at_ranks(struct weft_nccl_watchdog *w)

@@ -11,6 +11,7 @@
 #include "runtime/comm/backend.h"
 #include "runtime/comm/branch.h"
 #include "runtime/comm/comm.h"
+#include "runtime/comm/job.h"
 
 /* Each rank draws its own waits. All ranks cut the same blocks at the same places. */
 enum { MOST_WAIT_NS = 200000, WAITS = 1, CUTS = 2, ORDERS = 3 };
@@ -58,74 +59,48 @@ static bool second_first(const struct unruly *u)
     return weft_rng_below(ORDERS, u->calls, 0, 2) == 1;
 }
 
-static void unruly_all_gather(struct weft_comm *comm, struct weft_stream *channel,
-                              const struct weft_comm_block *block)
-{
-    struct unruly *u = unruly_of(comm);
-    push_wait(u, channel);
-    weft_comm_all_gather(u->local, channel, block);
-    push_wait(u, channel);
-}
-
-static void unruly_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
-                                  const struct weft_comm_block *block)
-{
-    struct unruly *u = unruly_of(comm);
-    push_wait(u, channel);
-    weft_comm_reduce_scatter(u->local, channel, block);
-    push_wait(u, channel);
-}
-
 /* Elements are summed one by one, so parts of a block may be summed in any order. */
-static void unruly_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
-                              const struct weft_comm_block *block)
+static void cut_all_reduce(const struct unruly *u, const struct weft_comm_block *block,
+                           struct weft_comm_job parts[2])
 {
-    struct unruly *u = unruly_of(comm);
-    const int64_t first = cut(u, block->slice_elements);
-    struct weft_comm_block parts[2] = {*block, *block};
-    parts[0].slice_elements = first;
-    parts[0].ns = block->ns / 2;
-    parts[1].slice_elements -= first;
-    parts[1].ns -= first > 0 ? parts[0].ns : 0;
-    const int64_t ahead = first * comm->ranks;
+    const int64_t first = cut(u, block->slice_elements), ahead = first * u->comm.ranks;
+    struct weft_comm_block blocks[2] = {*block, *block};
+    blocks[0].slice_elements = first;
+    blocks[0].ns = block->ns / 2;
+    blocks[1].slice_elements -= first;
+    blocks[1].ns -= first > 0 ? blocks[0].ns : 0;
     const enum weft_dtype full = block->of_partials ? block->slice_dtype : block->dtype;
-    parts[1].full_offset += ahead * weft_dtype_bytes(full);
-    if (block->of_partials) parts[1].slice_offset += ahead * weft_dtype_bytes(block->slice_dtype);
+    blocks[1].full_offset += ahead * weft_dtype_bytes(full);
+    if (block->of_partials) blocks[1].slice_offset += ahead * weft_dtype_bytes(block->slice_dtype);
+    for (int i = 0; i < 2; i++)
+        parts[i] = weft_comm_job_of(WEFT_COMM_CALL_ALL_REDUCE, &blocks[i]);
+}
+
+static void cut_agreement(const struct unruly *u, const struct weft_comm_job *job,
+                          struct weft_comm_job parts[2])
+{
+    const struct weft_comm_call *call = &job->call;
+    const int64_t first = cut(u, call->count), ahead = first * (int64_t)sizeof(uint64_t);
+    const int64_t first_ns = first > 0 ? job->ns / 2 : 0;
+    parts[0] = weft_comm_job_of_agreement(call->from, call->to, first, first_ns);
+    parts[1] = weft_comm_job_of_agreement(call->from + ahead, call->to + ahead,
+                                          call->count - first, job->ns - first_ns);
+}
+
+static void unruly_post(struct weft_comm *comm, struct weft_stream *channel,
+                        const struct weft_comm_job *job)
+{
+    struct unruly *u = unruly_of(comm);
+    struct weft_comm_job parts[2] = {*job}; /* the second: nothing */
+    if (job->call.kind == WEFT_COMM_CALL_ALL_REDUCE) cut_all_reduce(u, &job->block, parts);
+    if (job->call.kind == WEFT_COMM_CALL_AGREE) cut_agreement(u, job, parts);
     const int turn = second_first(u);
     u->calls++;
     for (int i = 0; i < 2; i++) {
-        const struct weft_comm_block *part = &parts[(i + turn) % 2];
-        if (part->slice_elements == 0) continue;
+        const struct weft_comm_job *part = &parts[(i + turn) % 2];
+        if (part->call.count == 0) continue;
         push_wait(u, channel);
-        weft_comm_all_reduce(u->local, channel, part);
-    }
-    push_wait(u, channel);
-}
-
-static void unruly_move_owned(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
-                              const struct weft_comm_block *block)
-{
-    struct unruly *u = unruly_of(comm);
-    push_wait(u, channel);
-    (reduces ? weft_comm_reduce : weft_comm_broadcast)(u->local, channel, block);
-    push_wait(u, channel);
-}
-
-static void unruly_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                         int64_t to_offset, int64_t words, int64_t ns)
-{
-    struct unruly *u = unruly_of(comm);
-    const int64_t first = cut(u, words), word = sizeof(uint64_t);
-    const int64_t at[] = {0, first}, count[] = {first, words - first},
-                  took[] = {ns / 2, first > 0 ? ns - ns / 2 : ns};
-    const int turn = second_first(u);
-    u->calls++;
-    for (int i = 0; i < 2; i++) {
-        const int p = (i + turn) % 2;
-        if (count[p] == 0) continue;
-        push_wait(u, channel);
-        weft_comm_agree(u->local, channel, from_offset + at[p] * word, to_offset + at[p] * word,
-                        count[p], took[p]);
+        u->local->ops->post(u->local, channel, part);
     }
     push_wait(u, channel);
 }
@@ -214,15 +189,12 @@ static const struct weft_comm_ops unruly_ops = {
     .close = unruly_close,
     .attach = unruly_attach,
     .detach = unruly_detach,
-    .all_gather = unruly_all_gather,
-    .reduce_scatter = unruly_reduce_scatter,
-    .all_reduce = unruly_all_reduce,
-    .move_owned = unruly_move_owned,
-    .agree = unruly_agree,
+    .post = unruly_post,
     .exchange = unruly_exchange,
     .carry = unruly_carry,
     .cancel = unruly_cancel,
     .branch = unruly_branch,
+    .has_owners = true,
     .takes_host_memory = true,
 };
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json/json_keys.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { PLACE_BYTES = 640 };
 
 /* Reading */
 
@@ -73,6 +76,17 @@ static enum weft_status read_int32(const struct weft_file_key *key,
     return WEFT_OK;
 }
 
+static enum weft_status read_inside(const struct weft_file_key *key,
+                                    const struct weft_json_value *object, const char *where,
+                                    struct weft_pool *pool, void *out, struct weft_error *err)
+{
+    const struct weft_json_value *value;
+    char place[PLACE_BYTES];
+    WEFT_TRY(weft_json_need(object, where, key->name, WEFT_JSON_OBJECT, &value, err));
+    snprintf(place, sizeof place, "%s: %s", where, key->name);
+    return weft_keys_read(key->of, value, place, pool, out, err);
+}
+
 static enum weft_status read_key(const struct weft_file_key *key,
                                  const struct weft_json_value *object, const char *where,
                                  struct weft_pool *pool, void *out, struct weft_error *err)
@@ -96,9 +110,10 @@ static enum weft_status read_key(const struct weft_file_key *key,
         return read_shown(object, where, key->name, pool, out, err);
     case WEFT_KEY_HASH:
         return weft_keys_hash(object, where, key->name, out, err);
+    case WEFT_KEY_OBJECT:
+        return read_inside(key, object, where, pool, out, err);
     case WEFT_KEY_CONST:
     case WEFT_KEY_ONE_OF:
-    case WEFT_KEY_OBJECT:
     case WEFT_KEY_VARIANT:
         break;
     }
@@ -121,10 +136,156 @@ enum weft_status weft_keys_read(const struct weft_key_table *table,
     WEFT_TRY(check_names(table, object, where, err));
     for (size_t i = 0; i < table->n_keys; i++) {
         const struct weft_file_key *key = &table->keys[i];
-        if (key->offset == WEFT_KEY_APART || may_stay(key, object)) continue;
+        if (key->offset == WEFT_KEY_APART || (key->flags & WEFT_KEY_UNREAD)) continue;
+        if (may_stay(key, object)) continue;
         WEFT_TRY(read_key(key, object, where, pool, (char *)target + key->offset, err));
+        if (key->n_given == sizeof(bool)) *(bool *)((char *)target + key->given) = true;
     }
     return WEFT_OK;
+}
+
+/* Writing */
+
+static int64_t integer_at(const struct weft_file_key *key, const void *at)
+{
+    return key->kind == WEFT_KEY_INT32 ? *(const int32_t *)at : *(const int64_t *)at;
+}
+
+static size_t bytes_of(enum weft_key_kind kind)
+{
+    static const size_t bytes[] = {
+        [WEFT_KEY_INT32] = sizeof(int32_t),
+        [WEFT_KEY_INT64] = sizeof(int64_t),
+        [WEFT_KEY_NUMBER] = sizeof(double),
+        [WEFT_KEY_BOOL] = sizeof(bool),
+        [WEFT_KEY_TEXT] = sizeof(char *),
+        [WEFT_KEY_SHOWN] = sizeof(char *),
+        [WEFT_KEY_HASH] = sizeof(struct weft_hash),
+        [WEFT_KEY_CONST] = 0,
+        [WEFT_KEY_ONE_OF] = sizeof(int32_t),
+        [WEFT_KEY_OBJECT] = 0,
+        [WEFT_KEY_VARIANT] = 0,
+    };
+    return bytes[kind];
+}
+
+static bool is_written(const struct weft_file_key *key, const void *source);
+
+/* True if a key of the object would be written. */
+static bool has_keys(const struct weft_key_table *table, const void *source)
+{
+    for (size_t i = 0; i < table->n_keys; i++)
+        if (is_written(&table->keys[i], source)) return true;
+    return false;
+}
+
+static bool is_written(const struct weft_file_key *key, const void *source)
+{
+    const bool is_text = key->kind == WEFT_KEY_TEXT || key->kind == WEFT_KEY_CONST;
+    if (key->offset == WEFT_KEY_APART)
+        return (is_text && key->of != NULL) || key->size > 0 || (key->flags & WEFT_KEY_OR_NULL);
+    if (!(key->flags & WEFT_KEY_OPTIONAL)) return true;
+    const unsigned char *bytes = source;
+    if (key->flags & WEFT_KEY_ZERO) return integer_at(key, bytes + key->offset) >= key->least;
+    if (key->n_given == 0 && key->kind == WEFT_KEY_OBJECT)
+        return has_keys(key->of, bytes + key->offset);
+    const size_t first = key->n_given > 0 ? key->given : key->offset;
+    const size_t n = key->n_given > 0 ? key->n_given : bytes_of(key->kind);
+    for (size_t i = first; i < first + n; i++)
+        if (bytes[i] != 0) return true;
+    return false;
+}
+
+static void write_integer(const struct weft_file_key *key, int64_t value,
+                          struct weft_json_writer *writer)
+{
+    if ((key->flags & WEFT_KEY_OR_NULL) && value > key->most)
+        weft_json_add_null(writer);
+    else
+        weft_json_add_integer(writer, value);
+}
+
+/* Writes the value at its address. */
+static void write_value(const struct weft_file_key *key, const void *context, const void *at,
+                        struct weft_json_writer *writer)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    switch (key->kind) {
+    case WEFT_KEY_INT32:
+    case WEFT_KEY_INT64:
+        write_integer(key, integer_at(key, at), writer);
+        return;
+    case WEFT_KEY_NUMBER:
+        weft_json_add_number(writer, *(const double *)at);
+        return;
+    case WEFT_KEY_BOOL:
+        weft_json_add_bool(writer, *(const bool *)at);
+        return;
+    case WEFT_KEY_TEXT:
+    case WEFT_KEY_SHOWN:
+        weft_json_add_string(writer, *(const char *const *)at);
+        return;
+    case WEFT_KEY_HASH:
+        weft_json_add_string(writer, weft_hash_show(*(const struct weft_hash *)at, hash));
+        return;
+    case WEFT_KEY_ONE_OF:
+        weft_json_add_string(writer, ((const char *const *)key->of)[*(const int32_t *)at]);
+        return;
+    case WEFT_KEY_OBJECT:
+        weft_json_begin_object(writer);
+        if (key->flags & WEFT_KEY_FLAT) weft_json_flat(writer);
+        weft_keys_write(key->of, context, at, writer);
+        weft_json_end_object(writer);
+        return;
+    case WEFT_KEY_CONST:
+    case WEFT_KEY_VARIANT:
+        return;
+    }
+}
+
+/* A value that is in no struct: null, a text or an integer of the row. */
+static void write_apart(const struct weft_file_key *key, struct weft_json_writer *writer)
+{
+    const bool is_text = key->kind == WEFT_KEY_TEXT || key->kind == WEFT_KEY_CONST;
+    weft_json_key(writer, key->name);
+    if (key->flags & WEFT_KEY_OR_NULL)
+        weft_json_add_null(writer);
+    else if (is_text)
+        weft_json_add_string(writer, key->of);
+    else
+        weft_json_add_integer(writer, (int64_t)key->size);
+}
+
+static void write_list(const struct weft_file_key *key, const void *context, const void *source,
+                       struct weft_json_writer *writer)
+{
+    const char *at = *(const char *const *)(const void *)((const char *)source + key->offset);
+    const int32_t n = *(const int32_t *)(const void *)((const char *)source + key->count);
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < n; i++)
+        write_value(key, context, at + (size_t)i * key->size, writer);
+    weft_json_end_array(writer);
+}
+
+void weft_keys_write(const struct weft_key_table *table, const void *context, const void *source,
+                     struct weft_json_writer *writer)
+{
+    for (size_t i = 0; i < table->n_keys; i++) {
+        const struct weft_file_key *key = &table->keys[i];
+        if (key->put != NULL) {
+            key->put(context, source, writer);
+        } else if (!is_written(key, source)) {
+            continue;
+        } else if (key->offset == WEFT_KEY_APART) {
+            write_apart(key, writer);
+        } else {
+            weft_json_key(writer, key->name);
+            if (key->flags & WEFT_KEY_LIST)
+                write_list(key, context, source, writer);
+            else
+                write_value(key, context, (const char *)source + key->offset, writer);
+        }
+    }
 }
 
 /* The schema */

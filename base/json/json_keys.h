@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A key table lists the keys of one kind of JSON object that Weft writes: name, type, range, member
- * of the struct and a line of text. It reads the object and makes the object's JSON Schema, so the
- * two agree. Objects that people write have field tables (spec/field.h). */
+ * of the struct and a line of text. It writes the object, reads it and makes its JSON Schema, so the
+ * three agree. Objects that people write have field tables (spec/field.h). */
 #ifndef WEFT_BASE_JSON_JSON_KEYS_H
 #define WEFT_BASE_JSON_JSON_KEYS_H
 
@@ -32,13 +32,19 @@ enum weft_key_kind {
 enum {
     WEFT_KEY_NEEDED = 0,
     WEFT_KEY_OPTIONAL = 1,
-    WEFT_KEY_OR_NULL = 2,
+    WEFT_KEY_OR_NULL = 2, /* written for a text of NULL, and for an integer above `most` */
     WEFT_KEY_LIST = 4,
-    WEFT_KEY_LISTS = 12
+    WEFT_KEY_LISTS = 12,
+    WEFT_KEY_FLAT = 16,     /* objects are written on one line */
+    WEFT_KEY_ZERO = 32,     /* an optional integer is written from `least` on, also if it is 0 */
+    WEFT_KEY_UNREAD = 64    /* weft_keys_read leaves the member to its own code */
 };
 
 /* Offset of a value that needs its own code: its range depends on other values, or it has parts. */
 #define WEFT_KEY_APART SIZE_MAX
+/* Writes the key and its value, or nothing. `source` is the struct, `context` the caller's. */
+typedef void weft_key_put_fn(const void *context, const void *source,
+                             struct weft_json_writer *writer);
 /* 2^53 - 1. Larger integers are not exact for every reader of JSON. */
 #define WEFT_KEY_MOST (INT64_C(9007199254740991))
 
@@ -48,8 +54,13 @@ struct weft_file_key {
     unsigned flags;
     size_t offset;       /* in the struct, or WEFT_KEY_APART */
     int64_t least, most; /* of integers */
-    const void *of;
+    const void *of;      /* APART: also a text that is written as it is */
     const char *text;
+    size_t size;            /* bytes of a list's element; APART: an integer that is written as it is */
+    size_t count;           /* offset of a list's int32_t count */
+    size_t given, n_given;  /* an optional member is written if one of these bytes is not 0; n_given
+                               0: one of its own. A bool becomes true if the member is read. */
+    weft_key_put_fn *put;   /* NULL: the table writes it */
 };
 
 struct weft_key_table {
@@ -65,15 +76,73 @@ struct weft_key_table {
         name,                                                                                      \
             sizeof(((struct type *)NULL)->member) == sizeof(int32_t) ? WEFT_KEY_INT32              \
                                                                      : WEFT_KEY_INT64,             \
-            flags, offsetof(struct type, member), least, most, NULL, text                          \
+            flags, offsetof(struct type, member), least, most, NULL, text, 0, 0, 0, 0, NULL        \
     }
 #define WEFT_KEY_VALUE_AS(flags, name, kind, type, member, text)                                   \
     {                                                                                              \
-        name, kind, flags, offsetof(struct type, member), 0, 0, NULL, text                         \
+        name, kind, flags, offsetof(struct type, member), 0, 0, NULL, text, 0, 0, 0, 0, NULL       \
     }
 #define WEFT_KEY_PART_RANGE(kind, name, flags, least, most, of, text)                              \
     {                                                                                              \
-        name, kind, flags, WEFT_KEY_APART, least, most, of, text                                   \
+        name, kind, flags, WEFT_KEY_APART, least, most, of, text, 0, 0, 0, 0, NULL                 \
+    }
+/* An integer that is written if a byte from member `first` to `last` is not 0. */
+#define WEFT_KEY_COUNT_IF(name, type, member, first, last, text)                                   \
+    {                                                                                              \
+        name,                                                                                      \
+            sizeof(((struct type *)NULL)->member) == sizeof(int32_t) ? WEFT_KEY_INT32              \
+                                                                     : WEFT_KEY_INT64,             \
+            WEFT_KEY_OPTIONAL, offsetof(struct type, member), 0, WEFT_KEY_MOST, NULL, text, 0, 0,  \
+            WEFT_KEY_GIVEN(type, first, last), NULL                                                \
+    }
+#define WEFT_KEY_GIVEN(type, first, last)                                                          \
+    offsetof(struct type, first), offsetof(struct type, last) +                                    \
+                                      sizeof(((struct type *)NULL)->last) -                        \
+                                      offsetof(struct type, first)
+/* A struct inside, an object of the table. The second is left out while `given` is 0. */
+#define WEFT_KEY_INSIDE(flags, name, type, member, table, text)                                    \
+    {                                                                                              \
+        name, WEFT_KEY_OBJECT, flags, offsetof(struct type, member), 0, 0, table, text, 0, 0, 0,   \
+            0, NULL                                                                                \
+    }
+#define WEFT_KEY_INSIDE_IF(flags, name, type, member, is_given, table, text)                       \
+    {                                                                                              \
+        name, WEFT_KEY_OBJECT, (flags) | WEFT_KEY_OPTIONAL, offsetof(struct type, member), 0, 0,   \
+            table, text, 0, 0, WEFT_KEY_GIVEN(type, is_given, is_given), NULL                      \
+    }
+/* Members of this struct that are an object of their own. */
+#define WEFT_KEY_OWN(flags, name, table, text)                                                     \
+    {                                                                                              \
+        name, WEFT_KEY_OBJECT, flags, 0, 0, 0, table, text, 0, 0, 0, 0, NULL                       \
+    }
+/* A list: `member` points to n_member elements. An optional one is left out if it is empty. It is
+ * written, and read by its own code. */
+#define WEFT_KEY_ARRAY(flags, kind, name, type, member, n_member, of, text)                        \
+    {                                                                                              \
+        name, kind, (flags) | WEFT_KEY_LIST | WEFT_KEY_UNREAD, offsetof(struct type, member), 0,   \
+            WEFT_KEY_MOST, of, text, sizeof(*((struct type *)NULL)->member),                       \
+            offsetof(struct type, n_member), WEFT_KEY_GIVEN(type, n_member, n_member), NULL        \
+    }
+/* The number of a name, as an int or enum: a place of the NULL-terminated list `names`. */
+#define WEFT_KEY_NAMED(flags, name, type, member, names, text)                                     \
+    {                                                                                              \
+        name, WEFT_KEY_ONE_OF, (flags) | WEFT_KEY_UNREAD, offsetof(struct type, member), 0, 0,     \
+            names, text, 0, 0, 0, 0, NULL                                                          \
+    }
+/* A value of a type that has its own code for writing too. */
+#define WEFT_KEY_PUT(flags, kind, name, of, put, text)                                             \
+    {                                                                                              \
+        name, kind, flags, WEFT_KEY_APART, 0, WEFT_KEY_MOST, of, text, 0, 0, 0, 0, put             \
+    }
+/* The table reads it, and `put` writes it. */
+#define WEFT_KEY_VALUE_PUT(flags, name, kind, type, member, put, text)                             \
+    {                                                                                              \
+        name, kind, flags, offsetof(struct type, member), 0, 0, NULL, text, 0, 0, 0, 0, put        \
+    }
+#define WEFT_KEY_VERSION(number)                                                                   \
+    {                                                                                              \
+        "version", WEFT_KEY_INT64, WEFT_KEY_NEEDED, WEFT_KEY_APART, 0, WEFT_KEY_MOST, NULL,        \
+            "of the format", number, 0, 0, 0, NULL                                                 \
     }
 #define WEFT_KEY_COUNT_AS(flags, name, type, member, text)                                         \
     WEFT_KEY_RANGE_AS(flags, name, type, member, 0, WEFT_KEY_MOST, text)
@@ -109,6 +178,12 @@ WEFT_MUST_USE enum weft_status weft_keys_read(const struct weft_key_table *table
                                               const struct weft_json_value *object,
                                               const char *where, struct weft_pool *pool,
                                               void *target, struct weft_error *err);
+
+/* Writes the keys of the struct at `source` into an object that has begun. The table of each row
+ * that holds a struct or a list writes its parts. A row without an offset, text, integer or `put` is
+ * left out. */
+void weft_keys_write(const struct weft_key_table *table, const void *context, const void *source,
+                     struct weft_json_writer *writer);
 
 /* A member of 32 hexadecimal digits. WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_keys_hash(const struct weft_json_value *object,

@@ -7,14 +7,16 @@
 static const char curve_text[] = "Times by size, linear between two points.";
 const struct weft_key_table weft_curve_bytes_keys =
     WEFT_KEY_TABLE_OPEN(curve_text,
-                        WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "bytes", NULL,
-                                         "of a block or a collective, increasing"),
-                        WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "ns", NULL, "of each"));
+                        WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "bytes", weft_curve, x, n,
+                                       NULL, "of a block or a collective, increasing"),
+                        WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "ns", weft_curve, ns, n,
+                                       NULL, "of each"));
 
 const struct weft_key_table weft_curve_elements_keys = WEFT_KEY_TABLE_OPEN(
     curve_text,
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "elements", NULL, "of one rank, increasing"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "ns", NULL, "of each"));
+    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "elements", weft_curve, x, n, NULL,
+                   "of one rank, increasing"),
+    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "ns", weft_curve, ns, n, NULL, "of each"));
 
 /* The right end of the segment that gives the value at x, at or after the first point. */
 static int32_t find_segment(const struct weft_curve *curve, int64_t x)
@@ -72,25 +74,6 @@ int64_t weft_curve_efficient(const struct weft_curve *curve, double efficiency)
     if (!(x > x0) || x > most) x = most;
     int64_t bytes = (int64_t)ceil(x);
     return bytes < 1 ? 1 : bytes;
-}
-
-void weft_curve_write(struct weft_json_writer *writer, const char *name, const char *x_name,
-                      const struct weft_curve *curve)
-{
-    if (curve->n == 0) return;
-    weft_json_key(writer, name);
-    weft_json_begin_object(writer);
-    weft_json_key(writer, x_name);
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < curve->n; i++)
-        weft_json_add_integer(writer, curve->x[i]);
-    weft_json_end_array(writer);
-    weft_json_key(writer, "ns");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < curve->n; i++)
-        weft_json_add_integer(writer, curve->ns[i]);
-    weft_json_end_array(writer);
-    weft_json_end_object(writer);
 }
 
 /* Reads a curve's list of numbers in [0, 2^53]; those of x increase. */

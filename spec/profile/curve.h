@@ -28,10 +28,14 @@ int64_t weft_curve_efficient(const struct weft_curve *curve, double efficiency);
 /* The two forms of a curve in a file: by bytes and by elements. */
 extern const struct weft_key_table weft_curve_bytes_keys, weft_curve_elements_keys;
 
-/* Writes a member {x_name: [...], "ns": [...]} of an object; nothing for an empty curve. */
-void weft_curve_write(struct weft_json_writer *writer, const char *name, const char *x_name,
-                      const struct weft_curve *curve);
-/* Reads the same member; a missing one gives an empty curve. WEFT_E_DATA names `source` and the
+/* Row of a curve by bytes or elements. An empty one is left out if the row is optional. */
+#define WEFT_CURVE_KEY(flags, name, by, type, member, text)                                        \
+    {                                                                                              \
+        name, WEFT_KEY_OBJECT, (flags) | WEFT_KEY_UNREAD, offsetof(struct type, member), 0, 0,     \
+            &weft_curve_##by##_keys, text, 0, 0, WEFT_KEY_GIVEN(type, member.n, member.n), NULL    \
+    }
+
+/* Reads a member {x_name: [...], "ns": [...]} of an object; a missing one gives an empty curve. WEFT_E_DATA names `source` and the
  * fault. */
 WEFT_MUST_USE enum weft_status weft_curve_read(const struct weft_json_value *object,
                                                const char *source, const char *name,

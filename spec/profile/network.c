@@ -9,9 +9,10 @@
 
 enum { MOST_HOSTS = 65536, MOST_PAIRS = 1 << 24 };
 
-#define CURVE(name, text) WEFT_KEY_PART(WEFT_KEY_OBJECT, name, &weft_curve_bytes_keys, text)
-#define LATER(name, text)                                                                          \
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, name, &weft_curve_bytes_keys, text)
+#define CURVE_OF(flags, name, group, kind, text)                                                   \
+    WEFT_CURVE_KEY(flags, name, bytes, weft_profile_network, levels[group][kind], text)
+#define OF_NODE(name, kind, text) CURVE_OF(WEFT_KEY_NEEDED, name, WEFT_GROUP_NODE, kind, text)
+#define ACROSS(flags, name, kind, text) CURVE_OF(flags, name, WEFT_GROUP_ACROSS, kind, text)
 
 static const struct weft_key_table host_table = WEFT_KEY_TABLE_OPEN(
     "A host.", WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_network_host, name, "of the host"),
@@ -27,26 +28,29 @@ static const struct weft_key_table pair_table = WEFT_KEY_TABLE_OPEN(
 
 const struct weft_key_table weft_profile_network_keys = WEFT_KEY_TABLE_OPEN(
     "The network by pairs of hosts.",
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "hosts", &host_table, "in the order of ranks"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "hosts", weft_profile_network, hosts, n_hosts,
+                   &host_table, "in the order of ranks"),
     WEFT_KEY_RANGE(weft_profile_network, pair_bytes, 1, WEFT_JSON_MOST_INTEGER,
                    "that a host of a pair sends to the other one"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "pairs", &pair_table,
-                     "measured ones, in order of a, then b"));
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "pairs", weft_profile_network, pairs, n_pairs,
+                   &pair_table, "measured ones, in order of a, then b"));
 
 static const struct weft_key_table node_table =
-    WEFT_KEY_TABLE_OPEN("Collectives of the ranks of a node.", CURVE("all_gather", "parameters"),
-                        CURVE("reduce_scatter", "gradients, to fp32"));
+    WEFT_KEY_TABLE_OPEN("Collectives of the ranks of a node.",
+                        OF_NODE("all_gather", WEFT_ALL_GATHER, "parameters"),
+                        OF_NODE("reduce_scatter", WEFT_REDUCE_SCATTER, "gradients, to fp32"));
 
 static const struct weft_key_table across_table = WEFT_KEY_TABLE_OPEN(
     "Collectives of the ranks of one place in their nodes.",
-    CURVE("all_reduce", "partial sums, in fp32"), LATER("all_gather", "updated parameters"),
-    LATER("reduce_scatter", "partial sums, to fp32"));
+    ACROSS(WEFT_KEY_NEEDED, "all_reduce", WEFT_ALL_REDUCE, "partial sums, in fp32"),
+    ACROSS(WEFT_KEY_OPTIONAL, "all_gather", WEFT_ALL_GATHER, "updated parameters"),
+    ACROSS(WEFT_KEY_OPTIONAL, "reduce_scatter", WEFT_REDUCE_SCATTER, "partial sums, to fp32"));
 
 const struct weft_key_table weft_profile_levels_keys = WEFT_KEY_TABLE_OPEN(
     "Times of collectives of one level, for hsdp and nodes.",
     WEFT_KEY_RANGE(weft_profile_network, ranks_per_node, 2, MOST_HOSTS, "that were measured"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "node", &node_table, "inside a node"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "across", &across_table, "between nodes"));
+    WEFT_KEY_OWN(WEFT_KEY_UNREAD, "node", &node_table, "inside a node"),
+    WEFT_KEY_OWN(WEFT_KEY_UNREAD, "across", &across_table, "between nodes"));
 
 const struct weft_link_level weft_link_levels[WEFT_LINK_LEVELS] = {
     {WEFT_GROUP_NODE, WEFT_ALL_GATHER, "all_gather in a node", false},
@@ -60,66 +64,6 @@ static const char *const group_keys[WEFT_GROUP_COUNT] = {
     [WEFT_GROUP_NODE] = "node", [WEFT_GROUP_ACROSS] = "across"};
 
 /* File */
-
-static void write_hosts(const struct weft_profile_network *network, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "hosts");
-    weft_json_begin_array(writer);
-    for (int32_t h = 0; h < network->n_hosts; h++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_string(writer, "name", network->hosts[h].name);
-        if (network->hosts[h].compute_ns > 0)
-            weft_json_put_integer(writer, "compute_ns", network->hosts[h].compute_ns);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
-static void write_pairs(const struct weft_profile_network *network, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "pairs");
-    weft_json_begin_array(writer);
-    for (int32_t p = 0; p < network->n_pairs; p++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_integer(writer, "a", network->pairs[p].a);
-        weft_json_put_integer(writer, "b", network->pairs[p].b);
-        weft_json_put_integer(writer, "ns", network->pairs[p].ns);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
-void weft_profile_network_write(const struct weft_profile_network *network,
-                                struct weft_json_writer *writer)
-{
-    if (network->n_hosts > 0) {
-        weft_json_key(writer, "network");
-        weft_json_begin_object(writer);
-        write_hosts(network, writer);
-        weft_json_put_integer(writer, "pair_bytes", network->pair_bytes);
-        write_pairs(network, writer);
-        weft_json_end_object(writer);
-    }
-    if (!weft_profile_has_levels(network)) return;
-    weft_json_key(writer, "levels");
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "ranks_per_node", network->ranks_per_node);
-    for (int i = 0; i < WEFT_LINK_LEVELS; i++) {
-        const struct weft_link_level *level = &weft_link_levels[i];
-        if (i == 0 || level->group != level[-1].group) {
-            weft_json_key(writer, group_keys[level->group]);
-            weft_json_begin_object(writer);
-        }
-        const struct weft_curve *curve = &network->levels[level->group][level->kind];
-        if (curve->n > 0)
-            weft_curve_write(writer, weft_collective_name(level->kind), "bytes", curve);
-        if (i + 1 == WEFT_LINK_LEVELS || level->group != level[1].group)
-            weft_json_end_object(writer);
-    }
-    weft_json_end_object(writer);
-}
 
 static enum weft_status read_hosts(const struct weft_json_value *object, const char *source,
                                    struct weft_pool *pool, struct weft_profile_network *out,

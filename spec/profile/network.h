@@ -59,9 +59,7 @@ struct weft_profile_network {
 
 extern const struct weft_key_table weft_profile_network_keys, weft_profile_levels_keys;
 
-/* Write and read the optional members "network" and "levels" of a profile's file. */
-void weft_profile_network_write(const struct weft_profile_network *network,
-                                struct weft_json_writer *writer);
+/* Reads the optional members "network" and "levels" of a profile's file. */
 WEFT_MUST_USE enum weft_status weft_profile_network_read(const struct weft_json_value *root,
                                                          const char *source, struct weft_pool *pool,
                                                          struct weft_profile_network *out,

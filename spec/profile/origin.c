@@ -14,7 +14,7 @@ const struct weft_key_table weft_profile_origin_keys = WEFT_KEY_TABLE_OPEN(
                       "CPU, cores and level of instructions, or GPU"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "threads", weft_profile_origin, threads, 1, MOST_THREADS,
                       "of a rank, that computed"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "busy_millicores", weft_profile_origin, busy_millicores,
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_ZERO, "busy_millicores", weft_profile_origin, busy_millicores,
                       "thousandths of cores that other programs used meanwhile"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "ranks", weft_profile_origin, ranks, 1, MOST_RANKS,
                       "that measured, if the profile is for others"),
@@ -44,27 +44,6 @@ void weft_profile_origin_show(const struct weft_profile_origin *origin, struct w
         weft_text_addf(out, "%swith %" PRId64 " thread%s a rank",
                        origin->machine != NULL ? ", " : "", origin->threads,
                        origin->threads == 1 ? "" : "s");
-}
-
-void weft_profile_origin_write(const struct weft_profile_origin *origin,
-                               struct weft_json_writer *writer)
-{
-    if (origin->machine == NULL && origin->threads == 0 && origin->ranks == 0 &&
-        origin->busy_millicores < 0 && origin->cores == 0 && origin->precision == NULL &&
-        origin->link == NULL)
-        return;
-    weft_json_key(writer, object_name);
-    weft_json_begin_object(writer);
-    weft_json_flat(writer);
-    if (origin->machine != NULL) weft_json_put_string(writer, "machine", origin->machine);
-    if (origin->threads > 0) weft_json_put_integer(writer, "threads", origin->threads);
-    if (origin->busy_millicores >= 0)
-        weft_json_put_integer(writer, "busy_millicores", origin->busy_millicores);
-    if (origin->ranks > 0) weft_json_put_integer(writer, "ranks", origin->ranks);
-    if (origin->cores > 0) weft_json_put_integer(writer, "cores", origin->cores);
-    if (origin->precision != NULL) weft_json_put_string(writer, "precision", origin->precision);
-    if (origin->link != NULL) weft_json_put_string(writer, "link", origin->link);
-    weft_json_end_object(writer);
 }
 
 enum weft_status weft_profile_origin_read(const struct weft_json_value *root, const char *source,

@@ -39,9 +39,7 @@ void weft_profile_origin_show(const struct weft_profile_origin *origin, struct w
 
 extern const struct weft_key_table weft_profile_origin_keys;
 
-/* Write and read the member "measured_on" of a profile's file, absent for an unknown origin. */
-void weft_profile_origin_write(const struct weft_profile_origin *origin,
-                               struct weft_json_writer *writer);
+/* Reads the member "measured_on" of a profile's file, absent for an unknown origin. */
 WEFT_MUST_USE enum weft_status weft_profile_origin_read(const struct weft_json_value *root,
                                                         const char *source, struct weft_pool *pool,
                                                         struct weft_profile_origin *out,

@@ -19,17 +19,19 @@ static const struct weft_key_table level_table = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_RANGE(weft_level_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER,
                    "of the slowest rank, restoring included"));
 
+static weft_key_put_fn put_key, put_levels;
+
 static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
     "Times of layers of one key, or of one layer by its name. The name counts if both are there.",
-    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "key", WEFT_KEY_TEXT, weft_layer_times, key,
-                      "type and sizes; layers of one key take the same time"),
+    WEFT_KEY_VALUE_PUT(WEFT_KEY_OPTIONAL, "key", WEFT_KEY_TEXT, weft_layer_times, key, put_key,
+                       "type and sizes; layers of one key take the same time"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "name", NULL,
                      "of a layer of the config, instead of the key; its times are at the config's "
                      "micro-batch"),
     WEFT_KEY_RANGE(weft_layer_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
     WEFT_KEY_RANGE(weft_layer_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "light", &level_table,
-                     "with light recomputation"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "light", &level_table, put_levels,
+                 "with light recomputation"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "selective", &level_table,
                      "with selective recomputation"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "medium", &level_table,
@@ -38,18 +40,20 @@ static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
                      "with deep recomputation"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "whole", &level_table,
                      "with whole recomputation"),
-    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "forward_scratch_bytes", weft_layer_times,
-                      forward_scratch_bytes, 0, WEFT_JSON_MOST_INTEGER,
+    WEFT_KEY_COUNT_IF("forward_scratch_bytes", weft_layer_times, forward_scratch_bytes,
+                      forward_scratch_bytes, backward_scratch_bytes,
                       "device memory that a GPU's kernels need besides the layer's buffers"),
-    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "backward_scratch_bytes", weft_layer_times,
-                      backward_scratch_bytes, 0, WEFT_JSON_MOST_INTEGER, "the same"));
+    WEFT_KEY_COUNT_IF("backward_scratch_bytes", weft_layer_times, backward_scratch_bytes,
+                      forward_scratch_bytes, backward_scratch_bytes, "the same"));
 
-#define CURVE_IF(name, by, text)                                                                   \
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, name, &weft_curve_##by##_keys, text)
+#define CURVE_IF(name, by, member, text)                                                           \
+    WEFT_CURVE_KEY(WEFT_KEY_OPTIONAL, name, by, weft_profile, member, text)
 static const struct weft_key_table collectives_table = WEFT_KEY_TABLE_OPEN(
-    "Times of collectives of all ranks.", CURVE_IF("all_gather", bytes, "parameters"),
-    CURVE_IF("reduce_scatter", bytes, "gradients"),
-    CURVE_IF("all_reduce", bytes, "gradients of units that every rank holds"));
+    "Times of collectives of all ranks.",
+    CURVE_IF("all_gather", bytes, collectives[WEFT_ALL_GATHER], "parameters"),
+    CURVE_IF("reduce_scatter", bytes, collectives[WEFT_REDUCE_SCATTER], "gradients"),
+    CURVE_IF("all_reduce", bytes, collectives[WEFT_ALL_REDUCE],
+             "gradients of units that every rank holds"));
 
 static const struct weft_key_table contention_table = WEFT_KEY_TABLE_OPEN(
     "Rates of compute and communication while both run.",
@@ -72,40 +76,41 @@ enum { MOST_RANKS = 65536 };
 const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
     "Figures that `weft profile` measured; cluster.profile names it.",
     WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
-    WEFT_KEY_PART(WEFT_KEY_INT64, "version", NULL, "of the format"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "weft", NULL,
-                     "version of the program that wrote it"),
+    WEFT_KEY_VERSION(VERSION),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_UNREAD, "weft", WEFT_KEY_TEXT, weft_profile,
+                      program, "version of the program that wrote it"),
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_profile, source,
                    "measured or analytic, and whether the link was emulated"),
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_profile, machine, "for people"),
     WEFT_KEY_RANGE(weft_profile, ranks, 1, MOST_RANKS, "that were measured together"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "measured_on", &weft_profile_origin_keys,
-                     "by a program that notes it"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "layers", &times_table, "a time for each key"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "collectives", &collectives_table, "by size"),
+    WEFT_KEY_INSIDE(WEFT_KEY_OPTIONAL | WEFT_KEY_FLAT | WEFT_KEY_UNREAD, "measured_on",
+                    weft_profile, origin, &weft_profile_origin_keys, "by a program that notes it"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "layers", weft_profile, layers, n_layers,
+                   &times_table, "a time for each key"),
+    WEFT_KEY_OWN(WEFT_KEY_UNREAD, "collectives", &collectives_table, "by size"),
     TEXT_IF(device, "that was measured, if it is not `cpu`"),
     TEXT_IF(kernels, "measured way to compute products"),
     TEXT_IF(products, "the algorithm of each product, if that way is a library with several: its "
                       "version and algorithms"),
     TEXT_IF(updates, "optimizer that was measured"),
-    CURVE_IF("update", elements, "of the optimizer"),
-    CURVE_IF("norm", elements, "of the gradients' norm"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "contention", &contention_table,
-                     "with --contention"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "host", &weft_profile_host_keys,
-                     "if the config allows cluster.host"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "disk", &weft_profile_disk_keys,
-                     "if the config allows cluster.disk"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "network", &weft_profile_network_keys,
-                     "of several hosts"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "levels", &weft_profile_levels_keys,
-                     "of several nodes of several ranks"),
-    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "agree_ns", weft_profile, agree_ns, 0,
+    CURVE_IF("update", elements, update, "of the optimizer"),
+    CURVE_IF("norm", elements, norm, "of the gradients' norm"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, "contention", weft_profile, rates,
+                       rates.compute, &contention_table, "with --contention"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_UNREAD, "host", weft_profile, tiers.host, tiers.host.given,
+                       &weft_profile_host_keys, "if the config allows cluster.host"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_UNREAD, "disk", weft_profile, tiers.disk, tiers.disk.given,
+                       &weft_profile_disk_keys, "if the config allows cluster.disk"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_UNREAD, "network", weft_profile, network, network.n_hosts,
+                       &weft_profile_network_keys, "of several hosts"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_UNREAD, "levels", weft_profile, network, network.ranks_per_node,
+                       &weft_profile_levels_keys, "of several nodes of several ranks"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_ZERO, "agree_ns", weft_profile, agree_ns, 0,
                       WEFT_JSON_MOST_INTEGER, "time in which ranks sum norm, loss and flags"),
-    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "base_bytes", weft_profile, base_bytes, 0,
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_ZERO, "base_bytes", weft_profile, base_bytes, 0,
                       WEFT_JSON_MOST_INTEGER, "that a rank holds outside the arena"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "bases", &base_table,
-                     "of several micro-batches; others have base_bytes"),
+    WEFT_KEY_ARRAY(WEFT_KEY_OPTIONAL | WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "bases", weft_profile, bases,
+                   n_bases, &base_table, "of several micro-batches; others have base_bytes"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "staging_bytes", weft_profile, staging_bytes,
                       "not in base_bytes: of sums under way, for each lane of the network and "
                       "group of ranks"));
@@ -157,23 +162,23 @@ void weft_profile_destroy(struct weft_profile *profile)
     free(profile);
 }
 
-/* Only of a GPU, so that other profiles keep their bytes. */
-static void write_scratch(const struct weft_layer_times *times, struct weft_json_writer *writer)
+static void put_key(const void *context, const void *source, struct weft_json_writer *writer)
 {
-    if (times->forward_scratch_bytes == 0 && times->backward_scratch_bytes == 0) return;
-    weft_json_put_integer(writer, "forward_scratch_bytes", times->forward_scratch_bytes);
-    weft_json_put_integer(writer, "backward_scratch_bytes", times->backward_scratch_bytes);
+    const struct weft_layer_times *times = source;
+    (void)context;
+    weft_json_put_string(writer, times->is_name ? "name" : "key", times->key);
 }
 
-static void write_levels(const struct weft_layer_times *times, struct weft_json_writer *writer)
+static void put_levels(const void *context, const void *source, struct weft_json_writer *writer)
 {
+    const struct weft_layer_times *times = source;
+    (void)context;
     for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         const struct weft_level_times *at = weft_layer_times_at(times, (enum weft_recompute)level);
         if (at == NULL) continue;
         weft_json_key(writer, weft_recompute_names[level]);
         weft_json_begin_object(writer);
-        weft_json_put_integer(writer, "forward_ns", at->forward_ns);
-        weft_json_put_integer(writer, "backward_ns", at->backward_ns);
+        weft_keys_write(&level_table, NULL, at, writer);
         weft_json_end_object(writer);
     }
 }
@@ -194,77 +199,17 @@ static enum weft_status read_levels(const struct weft_json_value *value, const c
     return WEFT_OK;
 }
 
-static void write_bases(const struct weft_profile *profile, struct weft_json_writer *writer)
-{
-    if (profile->n_bases == 0) return;
-    weft_json_key(writer, "bases");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < profile->n_bases; i++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_integer(writer, "micro_batch", profile->bases[i].micro_batch);
-        weft_json_put_integer(writer, "bytes", profile->bases[i].bytes);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
 /* Writes a profile. The hash covers the form without the program's version (NULL), so equal times
  * have equal hashes from any version. */
 static void write_profile(const struct weft_profile *profile, const char *program,
                           struct weft_text *out)
 {
+    struct weft_profile written = *profile;
     struct weft_json_writer writer;
+    written.program = program;
     weft_json_writer_init(&writer, out, 2);
     weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "format", format_name);
-    weft_json_put_integer(&writer, "version", VERSION);
-    if (program != NULL) weft_json_put_string(&writer, "weft", program);
-    weft_json_put_string(&writer, "source", profile->source);
-    weft_json_put_string(&writer, "machine", profile->machine);
-    weft_json_put_integer(&writer, "ranks", profile->ranks);
-    weft_profile_origin_write(&profile->origin, &writer);
-    weft_json_key(&writer, "layers");
-    weft_json_begin_array(&writer);
-    for (int32_t i = 0; i < profile->n_layers; i++) {
-        weft_json_begin_object(&writer);
-        weft_json_flat(&writer);
-        weft_json_put_string(&writer, profile->layers[i].is_name ? "name" : "key",
-                             profile->layers[i].key);
-        weft_json_put_integer(&writer, "forward_ns", profile->layers[i].forward_ns);
-        weft_json_put_integer(&writer, "backward_ns", profile->layers[i].backward_ns);
-        write_levels(&profile->layers[i], &writer);
-        write_scratch(&profile->layers[i], &writer);
-        weft_json_end_object(&writer);
-    }
-    weft_json_end_array(&writer);
-    weft_json_key(&writer, "collectives");
-    weft_json_begin_object(&writer);
-    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
-        weft_curve_write(&writer, collective_names[kind], "bytes", &profile->collectives[kind]);
-    }
-    weft_json_end_object(&writer);
-    if (profile->device != NULL) weft_json_put_string(&writer, "device", profile->device);
-    if (profile->kernels != NULL) weft_json_put_string(&writer, "kernels", profile->kernels);
-    if (profile->products != NULL) weft_json_put_string(&writer, "products", profile->products);
-    if (profile->updates != NULL) weft_json_put_string(&writer, "updates", profile->updates);
-    weft_curve_write(&writer, "update", "elements", &profile->update);
-    weft_curve_write(&writer, "norm", "elements", &profile->norm);
-    if (profile->rates.compute > 0) {
-        weft_json_key(&writer, "contention");
-        weft_json_begin_object(&writer);
-        weft_json_flat(&writer);
-        weft_json_put_integer(&writer, "compute_rate", profile->rates.compute);
-        weft_json_put_integer(&writer, "channel_rate", profile->rates.own);
-        weft_json_end_object(&writer);
-    }
-    weft_profile_write_tiers(&profile->tiers, &writer);
-    weft_profile_network_write(&profile->network, &writer);
-    if (profile->agree_ns >= 0) weft_json_put_integer(&writer, "agree_ns", profile->agree_ns);
-    if (profile->base_bytes >= 0) weft_json_put_integer(&writer, "base_bytes", profile->base_bytes);
-    write_bases(profile, &writer);
-    if (profile->staging_bytes > 0)
-        weft_json_put_integer(&writer, "staging_bytes", profile->staging_bytes);
+    weft_keys_write(&weft_profile_keys, NULL, &written, &writer);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }

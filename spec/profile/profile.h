@@ -56,6 +56,7 @@ struct weft_profile_base {
 
 struct weft_profile {
     struct weft_pool pool;
+    const char *program;               /* version that is written; NULL: none */
     const char *source;                /* "analytic" or "measured", and ", emulated link" for one */
     const char *machine;               /* for people: device, cores, link */
     const char *device;                /* measured device, or that of the figures; NULL: "cpu" */

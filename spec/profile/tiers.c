@@ -18,13 +18,14 @@ static const char *const duplex_names[WEFT_DUPLEX_COUNT + 1] = {
 
 enum { MOST_THREADS = 65536 };
 
-#define CURVE(name, text) WEFT_KEY_PART(WEFT_KEY_OBJECT, name, &weft_curve_bytes_keys, text)
+#define CURVE(tier, member, text)                                                                  \
+    WEFT_CURVE_KEY(WEFT_KEY_NEEDED, #member, bytes, weft_profile_##tier, member, text)
 #define SHARE(tier, member, text)                                                                  \
     WEFT_KEY_RANGE(weft_profile_##tier, member, 1, WEFT_RATE_ONE, text)
 
 const struct weft_key_table weft_profile_host_keys = WEFT_KEY_TABLE_OPEN(
-    "Memory of the host, with all local ranks at work.", CURVE("down", "copies to the host, alone"),
-    CURVE("up", "copies from the host, alone"),
+    "Memory of the host, with all local ranks at work.", CURVE(host, down, "copies to the host, alone"),
+    CURVE(host, up, "copies from the host, alone"),
     SHARE(host, down_beside, "of that speed while copies go up; 1024 is all of it"),
     SHARE(host, up_beside, "of that speed while copies go down; 1024 is all of it"),
     WEFT_KEY_RANGE(weft_profile_host, threads, 0, MOST_THREADS, "of updates"),
@@ -37,10 +38,11 @@ const struct weft_key_table weft_profile_disk_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_profile_disk, path, "of the directory"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "file_system", WEFT_KEY_TEXT, weft_profile_disk,
                       file_system, "of that directory"),
-    CURVE("read", "alone"), CURVE("write", "alone"),
+    CURVE(disk, read, "alone"), CURVE(disk, write, "alone"),
     SHARE(disk, read_beside, "of that speed while there are writes; 1024 is all of it"),
     SHARE(disk, write_beside, "of that speed while there are reads; 1024 is all of it"),
-    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "duplex", duplex_names, "half: reads and writes take turns"),
+    WEFT_KEY_NAMED(WEFT_KEY_UNREAD, "duplex", weft_profile_disk, duplex, duplex_names,
+                   "half: reads and writes take turns"),
     WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_profile_disk, verified, "checksums are in the times"),
     WEFT_KEY_RANGE(weft_profile_disk, block_bytes, 0, WEFT_JSON_MOST_INTEGER,
                    "least that is as fast as any, within 5 %"),
@@ -48,45 +50,6 @@ const struct weft_key_table weft_profile_disk_keys = WEFT_KEY_TABLE_OPEN(
                    "requests at once in each direction, the least"),
     WEFT_KEY_RANGE(weft_profile_disk, seats, 0, MOST_THREADS,
                    "of a ring in each direction, the least"));
-
-static void write_host(const struct weft_profile_host *host, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "host");
-    weft_json_begin_object(writer);
-    weft_curve_write(writer, "down", "bytes", &host->down);
-    weft_curve_write(writer, "up", "bytes", &host->up);
-    weft_json_put_integer(writer, "down_beside", host->down_beside);
-    weft_json_put_integer(writer, "up_beside", host->up_beside);
-    weft_json_put_integer(writer, "threads", host->threads);
-    weft_json_put_integer(writer, "update_bytes_per_s", host->update_bytes_per_s);
-    weft_json_put_integer(writer, "updates_beside", host->updates_beside);
-    weft_json_end_object(writer);
-}
-
-static void write_disk(const struct weft_profile_disk *disk, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "disk");
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "path", disk->path);
-    if (disk->file_system != NULL) weft_json_put_string(writer, "file_system", disk->file_system);
-    weft_curve_write(writer, "read", "bytes", &disk->read);
-    weft_curve_write(writer, "write", "bytes", &disk->write);
-    weft_json_put_integer(writer, "read_beside", disk->read_beside);
-    weft_json_put_integer(writer, "write_beside", disk->write_beside);
-    weft_json_put_string(writer, "duplex", duplex_names[disk->duplex]);
-    weft_json_put_bool(writer, "verified", disk->verified);
-    weft_json_put_integer(writer, "block_bytes", disk->block_bytes);
-    weft_json_put_integer(writer, "threads", disk->threads);
-    weft_json_put_integer(writer, "seats", disk->seats);
-    weft_json_end_object(writer);
-}
-
-void weft_profile_write_tiers(const struct weft_profile_tiers *tiers,
-                              struct weft_json_writer *writer)
-{
-    if (tiers->host.given) write_host(&tiers->host, writer);
-    if (tiers->disk.given) write_disk(&tiers->disk, writer);
-}
 
 /* Reads a required curve. */
 static enum weft_status need_curve(const struct weft_json_value *object, const char *where,

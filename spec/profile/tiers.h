@@ -57,9 +57,7 @@ WEFT_MUST_USE enum weft_status weft_profile_take_tiers(
 
 extern const struct weft_key_table weft_profile_host_keys, weft_profile_disk_keys;
 
-/* Write and read the optional members "host" and "disk" of a profile's file. */
-void weft_profile_write_tiers(const struct weft_profile_tiers *tiers,
-                              struct weft_json_writer *writer);
+/* Reads the optional members "host" and "disk" of a profile's file. */
 WEFT_MUST_USE enum weft_status weft_profile_read_tiers(const struct weft_json_value *root,
                                                        const char *source, struct weft_pool *pool,
                                                        struct weft_profile_tiers *out,

@@ -71,7 +71,8 @@ static struct weft_hash hash_of(const struct weft_profile *profile)
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, &text, 0);
     weft_json_begin_object(&writer);
-    weft_profile_write_tiers(&profile->tiers, &writer);
+    weft_keys_write(&weft_profile_host_keys, NULL, &profile->tiers.host, &writer);
+    weft_keys_write(&weft_profile_disk_keys, NULL, &profile->tiers.disk, &writer);
     weft_json_end_object(&writer);
     const struct weft_hash hash = weft_hash_bytes(weft_text_chars(&text), text.length);
     weft_text_finish(&text);

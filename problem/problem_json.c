@@ -5,6 +5,7 @@
 
 #include "base/json/json_keys.h"
 #include "problem/problem.h"
+#include "problem/target.h"
 #include "problem/terms.h"
 #include "problem/unit_layers.h"
 #include "spec/block_scale.h"
@@ -27,27 +28,49 @@ static const struct weft_key_table blocks_table = WEFT_KEY_TABLE(
 
 static const struct weft_key_table tier_table = WEFT_KEY_TABLE(
     "A memory.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem_tier, name, "name in holds and items"),
-    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "kind", weft_location_names, "location"),
+    WEFT_KEY_NAMED(WEFT_KEY_NEEDED, "kind", weft_problem_tier, kind, weft_location_names, "location"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OR_NULL, "limit_bytes", weft_problem_tier, limit_bytes,
                       "limit of every row; null: none"));
+
+static const char *lane_kind_name(int32_t kind)
+{
+    return weft_lane_kind_name((enum weft_lane_kind)kind);
+}
+static const struct weft_key_names lane_kinds = {"kind of lane", WEFT_LANE_KIND_COUNT,
+                                                 lane_kind_name};
 
 static const struct weft_key_table lane_table = WEFT_KEY_TABLE(
     "A server of one block at a time.",
     WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_lane, name, "for people"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "kind", NULL, "compute, network ..."),
+    WEFT_KEY_NAME_AS("kind", weft_lane, kind, &lane_kinds, "compute, network ..."),
     WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "compute_rate", weft_lane, rates.compute, WEFT_RATE_LEAST,
                       WEFT_RATE_ONE, "rate of compute while the lane is busy"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "rate", weft_lane, rates.own, WEFT_RATE_LEAST, WEFT_RATE_ONE,
                       "rate of the lane while compute is busy"));
 
+static void put_cadence(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_period_rule *period = source;
+    (void)context;
+    weft_json_put_string(writer, "reduce", weft_cadence_name(weft_period_cadence(period)));
+}
+
+static void put_group(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_period_rule *period = source;
+    (void)context;
+    if (period->group > 1 && period->group < period->n_micro)
+        weft_json_put_integer(writer, "group", period->group);
+}
+
 static const struct weft_key_table period_table = WEFT_KEY_TABLE(
     "The order of slots.",
     WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "micro_steps", weft_period_rule, n_micro, 1, WEFT_KEY_MOST,
                       "micro-steps of a step"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "reduce", NULL,
-                  "when gradients are reduced: every micro-step or step"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "group", weft_period_rule, group,
-                      "micro-steps of a round, if neither one nor all"),
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_TEXT, "reduce", NULL, put_cadence,
+                 "when gradients are reduced: every micro-step or step"),
+    WEFT_KEY_COUNT_PUT("group", weft_period_rule, group, put_group,
+                       "micro-steps of a round, if neither one nor all"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "layers", weft_period_rule, layers,
                       "of a group that all micro-steps run through before the next group"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "idle_ranks", weft_period_rule, idle,
@@ -75,14 +98,23 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
 /* The members of a slot lie in three arrays. */
 struct slot_row {
     const char *name;
+    enum weft_slot_kind kind;
     int32_t index, micro;
     int64_t ns;
     bool syncs;
 };
+
+static const char *slot_kind_name(int32_t kind)
+{
+    return weft_slot_kind_name((enum weft_slot_kind)kind);
+}
+static const struct weft_key_names slot_kinds = {"kind of slot", WEFT_SLOT_KIND_COUNT,
+                                                 slot_kind_name};
+
 static const struct weft_key_table slot_table = WEFT_KEY_TABLE(
     "A part of the period.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, slot_row, name, "for people"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "kind", NULL,
-                  "update, fill, forward, backward, drain, norm, open"),
+    WEFT_KEY_NAME_AS("kind", slot_row, kind, &slot_kinds,
+                     "update, fill, forward, backward, drain, norm, open"),
     WEFT_KEY_RANGE(slot_row, index, -1, WEFT_KEY_MOST, "of its decision or layer"),
     WEFT_KEY_COUNT(slot_row, micro, "micro-step"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "time_ns", slot_row, ns,
@@ -96,23 +128,54 @@ static const struct weft_key_table time_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT(weft_slot_time, slot, "slot that takes longer"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "time_ns", weft_slot_time, ns, "by this time"));
 
+/* No tier is the first one. `context` is the problem, here and below. */
+static void put_tier(const struct weft_problem *problem, int32_t tier,
+                     struct weft_json_writer *writer)
+{
+    if (tier > 0) weft_json_put_string(writer, "tier", problem->tiers[tier].name);
+}
+
+static const char *category_name(int32_t category)
+{
+    return weft_category_key((enum weft_category)category);
+}
+static const struct weft_key_names categories = {"category", WEFT_CATEGORY_COUNT, category_name};
+
+static void put_hold_tier(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_hold *hold = source;
+    put_tier(context, hold->tier, writer);
+}
+
 static const struct weft_key_table hold_table = WEFT_KEY_TABLE(
-    "Bytes that live in slots.", WEFT_KEY_PART(WEFT_KEY_TEXT, "category", NULL, "of memory"),
+    "Bytes that live in slots.",
+    WEFT_KEY_NAME_AS("category", weft_hold, category, &categories, "of memory"),
     WEFT_KEY_COUNT(weft_hold, first, "slot"),
     WEFT_KEY_COUNT(weft_hold, last, "slot; before `first`: round the period's end"),
     WEFT_KEY_COUNT(weft_hold, bytes, "in each of these slots"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, "left out: the first"));
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, put_hold_tier,
+                 "left out: the first"));
 
 static const struct weft_key_table strategy_table = WEFT_KEY_TABLE(
     "One alternative of a decision.",
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "name", NULL, "one of the kinds"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "times", &time_table, "by slot"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "average_ns", weft_problem_strategy, average_ns,
+    WEFT_KEY_VALUE_AS(WEFT_KEY_UNREAD, "name", WEFT_KEY_TEXT, weft_problem_strategy, name,
+                      "one of the kinds"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "times", weft_problem_strategy, times, n_times,
+                   &time_table, "by slot"),
+    WEFT_KEY_COUNT_IF("average_ns", weft_problem_strategy, average_ns, average_ns, average_ns,
                       "time of the unit in an average over nodes"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "average_bytes", weft_problem_strategy, average_bytes,
+    WEFT_KEY_COUNT_IF("average_bytes", weft_problem_strategy, average_bytes, average_ns, average_ns,
                       "bytes of the unit that a rank sends to other nodes for it"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "holds", &hold_table,
-                     "bytes wherever its blocks move"));
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "holds", weft_problem_strategy, holds, n_holds,
+                   &hold_table, "bytes wherever its blocks move"));
+
+static void put_unit_layers(const void *context, const void *source,
+                            struct weft_json_writer *writer)
+{
+    const struct weft_problem *problem = context;
+    const struct weft_problem_decision *decision = source;
+    weft_unit_layers_write(problem, (int32_t)(decision - problem->decisions), writer);
+}
 
 static const struct weft_key_table decision_table = WEFT_KEY_TABLE(
     "One choice of the planner.",
@@ -122,26 +185,47 @@ static const struct weft_key_table decision_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT(weft_problem_decision, elements, "of its parameters, padded"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "frozen_elements", weft_problem_decision, frozen_elements,
                       "elements of a trainable unit without a gradient; left out: 0"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "layer", weft_problem_decision, layer,
+    WEFT_KEY_COUNT_IF("layer", weft_problem_decision, layer, is_of_layer, is_of_layer,
                       "layer of the saved activations; left out: a unit's decision"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_INT32, "layers", NULL,
-                     "first and last layer of the unit"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_INT32, "layers", NULL, put_unit_layers,
+                 "first and last layer of the unit"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_INT32, "tied_layers", NULL,
                      "layers that read the unit, if they share a tensor"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "strategies", &strategy_table,
-                     "a plan has one of them"));
+    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "strategies", weft_problem_decision, strategies,
+                   n_strategies, &strategy_table, "a plan has one of them"));
+
+static const char *item_kind_name(int32_t kind)
+{
+    return weft_item_kinds[kind].name;
+}
+static const struct weft_key_names item_kinds = {"kind of item", WEFT_ITEM_KIND_COUNT,
+                                                 item_kind_name};
+
+static void put_item_strategies(const void *context, const void *source,
+                                struct weft_json_writer *writer)
+{
+    const struct weft_problem *problem = context;
+    const struct weft_item *item = &((const struct weft_problem_item *)source)->item;
+    weft_strategies_write(&problem->decisions[item->decision], item->strategies, writer);
+}
+
+static void put_item_tier(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_problem_item *item = source;
+    put_tier(context, item->item.stair_tier, writer);
+}
 
 static const struct weft_key_table item_table = WEFT_KEY_TABLE(
     "Equal blocks that move.",
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "decision", weft_problem_item, item.decision,
                       "its decision"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "kind", NULL,
-                  "a collective; read, write, state_up, state_down; gradient_down, host_update, "
+    WEFT_KEY_NAME_AS("kind", weft_problem_item, item.kind, &item_kinds,
+                     "a collective; read, write, state_up, state_down; gradient_down, host_update, "
                   "parameters_up; saved_down, saved_up; input_down, input_up"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "gather", weft_problem_item, item.gather,
                       "number among its kind in a step"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL,
-                     "strategies under which it exists"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, put_item_strategies,
+                 "strategies under which it exists"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, "acquires", WEFT_KEY_BOOL, weft_problem_item, item.acquires,
                       "false: it releases"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, "may_block", WEFT_KEY_BOOL, weft_problem_item,
@@ -159,43 +243,113 @@ static const struct weft_key_table item_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT(weft_problem_item, block_ns, "time of a block on the lane"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "held_bytes", weft_problem_item, item.stair_bytes,
                       "of a block while it is held"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "category", NULL, "of memory"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, "left out: the first"));
+    WEFT_KEY_NAME_AS("category", weft_problem_item, item.stair_category, &categories, "of memory"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, put_item_tier,
+                 "left out: the first"));
 
+static void put_target(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_problem *problem = source;
+    (void)context;
+    if (problem->target != WEFT_FOR_WEFT)
+        weft_json_put_string(writer, "for", weft_problem_target(problem)->name);
+}
+
+/* One slot a line. */
+static void put_slots(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_problem *problem = source;
+    weft_json_key(writer, "slots");
+    weft_json_begin_array(writer);
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        const struct weft_slot *slot = &problem->slots[s];
+        const struct slot_row row = {problem->slot_names[s], slot->kind, slot->index,
+                                     slot->micro, problem->slot_ns[s], slot->syncs};
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_keys_write(&slot_table, context, &row, writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void put_tiers(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_problem *problem = source;
+    weft_json_key(writer, "tiers");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < problem->n_tiers; i++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_keys_write(&tier_table, context, &problem->tiers[i], writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void put_modules(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    (void)context;
+    weft_problem_write_modules(source, writer);
+}
+
+#define BLOCKS                                                                                     \
+    WEFT_KEY_INSIDE_BY(WEFT_KEY_FLAT, "blocks", weft_problem, blocks, blocks.least_bytes,          \
+                       blocks.count, &blocks_table, "if it is known")
+#define PERIOD(text)                                                                               \
+    WEFT_KEY_INSIDE(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, "period", weft_problem, period,               \
+                    &period_table, text)
 const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     "All that a planner knows.",
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, config_hash, "of the config"),
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, profile_hash, "of the profile"),
     WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem, profile_source, "measured or analytic"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "for", NULL,
-                     "runtime that runs the plan, such as fsdp2; left out: weft"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "for", NULL, put_target,
+                 "runtime that runs the plan, such as fsdp2; left out: weft"),
     WEFT_KEY_COUNT(weft_problem, ranks, "that train together"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ranks_per_node", weft_problem, ranks_per_node,
                       "if units may have hsdp, or nodes step on their own"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
                       "samples of a rank and micro-step, if the planner chose them"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "blocks", &blocks_table, "if it is known"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "tiers", &tier_table,
-                     "the device's memory first"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "lanes", &lane_table, "compute first"),
+    BLOCKS,
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "tiers", &tier_table, put_tiers,
+                 "the device's memory first"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "lanes", weft_problem, lanes, n_lanes,
+                   &lane_table, "compute first"),
     WEFT_KEY_COUNT(weft_problem, agree_ns, "of one agreement of all ranks"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "period", &period_table, "of the slots"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "slots", &slot_table, "of one period"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "kinds", NULL, "names of strategies"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_TEXT, "modules", NULL,
-                     "by layer: modules of a model of Hugging Face, with \",\" between"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "decisions", &decision_table,
-                     "in order of first use"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "common", &hold_table,
-                     "bytes under every strategy"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "items", &item_table, "in order of decision"));
+    PERIOD("of the slots"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "slots", &slot_table, put_slots, "of one period"),
+    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_TEXT, "kinds", weft_problem, kinds, n_kinds, NULL,
+                   "names of strategies"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_TEXT, "modules", NULL, put_modules,
+                 "by layer: modules of a model of Hugging Face, with \",\" between"),
+    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "decisions", weft_problem, decisions,
+                   n_decisions, &decision_table, "in order of first use"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "common", weft_problem, common, n_common,
+                   &hold_table, "bytes under every strategy"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "items", weft_problem, items, n_items,
+                   &item_table, "in order of decision"));
 
 const struct weft_key_table weft_problem_terms_keys = WEFT_KEY_TABLE(
     "The terms of a problem that its config makes again.",
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
                       "samples of a rank and micro-step, if the planner chose them"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "blocks", &blocks_table, "if it is known"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "period", &period_table, "of its slots"));
+    BLOCKS,
+    PERIOD("of its slots"));
+
+void weft_problem_write_terms(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_keys_write(&weft_problem_terms_keys, problem, problem, writer);
+    weft_json_end_object(writer);
+}
+
+void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_keys_write(&weft_problem_keys, problem, problem, writer);
+    weft_json_end_object(writer);
+}
 
 struct reader {
     struct weft_problem *problem;
@@ -214,14 +368,6 @@ static enum weft_status fail_unknown(struct reader *reader, const char *what, co
 {
     return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no %s \"%.64s\"", reader->place, what,
                      name);
-}
-
-static enum weft_status need_category(struct reader *reader, const struct weft_json_value *object,
-                                      enum weft_category *out)
-{
-    const char *key;
-    WEFT_TRY(weft_json_need_string(object, reader->place, "category", &key, reader->err));
-    return weft_category_read(key, out) ? WEFT_OK : fail_unknown(reader, "category", key);
 }
 
 /* Reads the named tier; without a name, the first. */
@@ -271,37 +417,10 @@ static enum weft_status read_holds(struct reader *reader, const struct weft_json
         struct weft_hold *hold = &(*out)[i];
         snprintf(reader->place + length, sizeof reader->place - length, ".%s[%d]", name, i);
         WEFT_TRY(read_keys(reader, &hold_table, it, hold));
-        WEFT_TRY(need_category(reader, it, &hold->category));
         WEFT_TRY(read_tier(reader, it, &hold->tier));
     }
     reader->place[length] = '\0';
     return WEFT_OK;
-}
-
-static enum weft_status read_slot_kind(struct reader *reader, const struct weft_json_value *object,
-                                       enum weft_slot_kind *out)
-{
-    const char *name;
-    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
-    for (int32_t k = 0; k < WEFT_SLOT_KIND_COUNT; k++) {
-        if (strcmp(name, weft_slot_kind_name((enum weft_slot_kind)k)) == 0) {
-            *out = (enum weft_slot_kind)k;
-            return WEFT_OK;
-        }
-    }
-    return fail_unknown(reader, "kind of slot", name);
-}
-
-static enum weft_status read_lane_kind(struct reader *reader, const struct weft_json_value *object,
-                                       enum weft_lane_kind *out)
-{
-    const char *name;
-    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
-    for (int32_t k = 0; k < WEFT_LANE_KIND_COUNT; k++) {
-        *out = (enum weft_lane_kind)k;
-        if (strcmp(name, weft_lane_kind_name(*out)) == 0) return WEFT_OK;
-    }
-    return fail_unknown(reader, "kind of lane", name);
 }
 
 static enum weft_status read_lanes(struct reader *reader, const struct weft_json_value *object,
@@ -314,10 +433,8 @@ static enum weft_status read_lanes(struct reader *reader, const struct weft_json
         need_array(reader, object, "lanes", sizeof *problem->lanes, &it, &room, &problem->n_lanes));
     problem->lanes = room;
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
-        struct weft_lane *lane = &problem->lanes[i];
         snprintf(reader->place, sizeof reader->place, "%s.lanes[%d]", where, i);
-        WEFT_TRY(read_keys(reader, &lane_table, it, lane));
-        WEFT_TRY(read_lane_kind(reader, it, &lane->kind));
+        WEFT_TRY(read_keys(reader, &lane_table, it, &problem->lanes[i]));
     }
     snprintf(reader->place, sizeof reader->place, "%s", where);
     return WEFT_OK;
@@ -362,8 +479,7 @@ static enum weft_status read_slots(struct reader *reader, const struct weft_json
         problem->slot_names[s] = row.name;
         problem->slot_ns[s] = row.ns;
         problem->slots[s] =
-            (struct weft_slot){.index = row.index, .micro = row.micro, .syncs = row.syncs};
-        WEFT_TRY(read_slot_kind(reader, it, &problem->slots[s].kind));
+            (struct weft_slot){.kind = row.kind, .index = row.index, .micro = row.micro, .syncs = row.syncs};
     }
     return WEFT_OK;
 }
@@ -443,7 +559,6 @@ static enum weft_status read_decisions(struct reader *reader, const struct weft_
         struct weft_problem_decision *to = &problem->decisions[u];
         snprintf(reader->place, sizeof reader->place, "%s.decisions[%d]", where, u);
         WEFT_TRY(read_keys(reader, &decision_table, it, to));
-        to->is_of_layer = weft_json_member(it, "layer") != NULL;
         WEFT_TRY(weft_unit_layers_read(problem, u, it, reader->place, reader->err));
         WEFT_TRY(need_array(reader, it, "strategies", sizeof *to->strategies, &strategy, &room,
                             &to->n_strategies));
@@ -455,20 +570,6 @@ static enum weft_status read_decisions(struct reader *reader, const struct weft_
         }
     }
     return WEFT_OK;
-}
-
-static enum weft_status read_item_kind(struct reader *reader, const struct weft_json_value *object,
-                                       int32_t *out)
-{
-    const char *name;
-    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
-    for (int32_t k = 0; k < WEFT_ITEM_KIND_COUNT; k++) {
-        if (strcmp(name, weft_item_kinds[k].name) == 0) {
-            *out = k;
-            return WEFT_OK;
-        }
-    }
-    return fail_unknown(reader, "kind of item", name);
 }
 
 static enum weft_status read_items(struct reader *reader, const struct weft_json_value *object,
@@ -484,28 +585,14 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
         struct weft_item *item = &problem->items[i].item;
         snprintf(reader->place, sizeof reader->place, "%s.items[%d]", where, i);
         WEFT_TRY(read_keys(reader, &item_table, it, &problem->items[i]));
-        WEFT_TRY(read_item_kind(reader, it, &item->kind));
         if (item->decision >= problem->n_decisions)
             return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no decision %d", reader->place,
                              item->decision);
         WEFT_TRY(weft_strategies_read(&problem->decisions[item->decision], it, reader->place,
                                       &item->strategies, reader->err));
-        WEFT_TRY(need_category(reader, it, &item->stair_category));
         WEFT_TRY(read_tier(reader, it, &item->stair_tier));
     }
     return WEFT_OK;
-}
-
-static enum weft_status read_location(struct reader *reader, const struct weft_json_value *object,
-                                      enum weft_location *out)
-{
-    const char *name;
-    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
-    for (int k = 0; k < WEFT_LOCATION_COUNT; k++) {
-        *out = (enum weft_location)k;
-        if (strcmp(name, weft_location_names[k]) == 0) return WEFT_OK;
-    }
-    return fail_unknown(reader, "kind of tier", name);
 }
 
 static enum weft_status read_tiers(struct reader *reader, const struct weft_json_value *object,
@@ -524,7 +611,6 @@ static enum weft_status read_tiers(struct reader *reader, const struct weft_json
         snprintf(reader->place, sizeof reader->place, "%s.tiers[%d]", where, problem->n_tiers++);
         tier->limit_bytes = INT64_MAX;
         WEFT_TRY(read_keys(reader, &tier_table, it, tier));
-        WEFT_TRY(read_location(reader, it, &tier->kind));
     }
     snprintf(reader->place, sizeof reader->place, "%s", where);
     return WEFT_OK;
@@ -542,16 +628,6 @@ static enum weft_status read_target(struct reader *reader, const struct weft_jso
     return fail_unknown(reader, "runtime", name);
 }
 
-static enum weft_status read_blocks(struct reader *reader, const struct weft_json_value *object)
-{
-    struct weft_problem_blocks *blocks = &reader->problem->blocks;
-    const struct weft_json_value *value = weft_json_member(object, "blocks");
-    if (value == NULL) return WEFT_OK;
-    WEFT_TRY(
-        weft_json_need(object, reader->place, "blocks", WEFT_JSON_OBJECT, &value, reader->err));
-    return read_keys(reader, &blocks_table, value, blocks);
-}
-
 static enum weft_status read_all(struct reader *reader, const struct weft_json_value *value,
                                  const char *where)
 {
@@ -559,7 +635,6 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     snprintf(reader->place, sizeof reader->place, "%s", where);
     WEFT_TRY(read_keys(reader, &weft_problem_keys, value, problem));
     WEFT_TRY(read_target(reader, value));
-    WEFT_TRY(read_blocks(reader, value));
     WEFT_TRY(read_tiers(reader, value, where));
     WEFT_TRY(read_lanes(reader, value, where));
     WEFT_TRY(read_period(reader, value, where));
@@ -579,7 +654,6 @@ static enum weft_status read_terms(struct reader *reader, const struct weft_json
 {
     snprintf(reader->place, sizeof reader->place, "%s", where);
     WEFT_TRY(read_keys(reader, &weft_problem_terms_keys, value, reader->problem));
-    WEFT_TRY(read_blocks(reader, value));
     WEFT_TRY(read_period(reader, value, where));
     if (weft_period_is_rule(&reader->problem->period)) return WEFT_OK;
     return weft_fail(reader->err, WEFT_E_DATA, "%s: no period has these keys together",

@@ -76,6 +76,43 @@ static enum weft_status read_int32(const struct weft_file_key *key,
     return WEFT_OK;
 }
 
+static enum weft_status read_name(const struct weft_file_key *key,
+                                  const struct weft_json_value *object, const char *where,
+                                  int32_t *out, struct weft_error *err)
+{
+    const struct weft_key_names *names = key->of;
+    const char *text;
+    WEFT_TRY(weft_json_need_string(object, where, key->name, &text, err));
+    for (int32_t i = 0; i < names->count; i++) {
+        if (strcmp(text, names->name(i)) != 0) continue;
+        *out = i;
+        return WEFT_OK;
+    }
+    return weft_fail(err, WEFT_E_DATA, "%s: there is no %s \"%.64s\"", where, names->what, text);
+}
+
+static enum weft_status read_one_of(const struct weft_file_key *key,
+                                    const struct weft_json_value *object, const char *where,
+                                    int32_t *out, struct weft_error *err)
+{
+    const char *const *names = key->of;
+    const char *text;
+    struct weft_text known;
+    WEFT_TRY(weft_json_need_string(object, where, key->name, &text, err));
+    for (int32_t i = 0; names[i] != NULL; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *out = i;
+        return WEFT_OK;
+    }
+    weft_text_init(&known);
+    for (int32_t i = 0; names[i] != NULL; i++)
+        weft_text_addf(&known, "%s\"%s\"", i > 0 ? ", " : "", names[i]);
+    weft_fail(err, WEFT_E_DATA, "%s: %s is \"%.64s\"; must be one of %s", where, key->name, text,
+              weft_text_chars(&known));
+    weft_text_finish(&known);
+    return WEFT_E_DATA;
+}
+
 static enum weft_status read_inside(const struct weft_file_key *key,
                                     const struct weft_json_value *object, const char *where,
                                     struct weft_pool *pool, void *out, struct weft_error *err)
@@ -110,10 +147,13 @@ static enum weft_status read_key(const struct weft_file_key *key,
         return read_shown(object, where, key->name, pool, out, err);
     case WEFT_KEY_HASH:
         return weft_keys_hash(object, where, key->name, out, err);
+    case WEFT_KEY_NAME:
+        return read_name(key, object, where, out, err);
+    case WEFT_KEY_ONE_OF:
+        return read_one_of(key, object, where, out, err);
     case WEFT_KEY_OBJECT:
         return read_inside(key, object, where, pool, out, err);
     case WEFT_KEY_CONST:
-    case WEFT_KEY_ONE_OF:
     case WEFT_KEY_VARIANT:
         break;
     }
@@ -163,6 +203,7 @@ static size_t bytes_of(enum weft_key_kind kind)
         [WEFT_KEY_HASH] = sizeof(struct weft_hash),
         [WEFT_KEY_CONST] = 0,
         [WEFT_KEY_ONE_OF] = sizeof(int32_t),
+        [WEFT_KEY_NAME] = sizeof(int32_t),
         [WEFT_KEY_OBJECT] = 0,
         [WEFT_KEY_VARIANT] = 0,
     };
@@ -230,6 +271,10 @@ static void write_value(const struct weft_file_key *key, const void *context, co
         return;
     case WEFT_KEY_ONE_OF:
         weft_json_add_string(writer, ((const char *const *)key->of)[*(const int32_t *)at]);
+        return;
+    case WEFT_KEY_NAME:
+        weft_json_add_string(
+            writer, ((const struct weft_key_names *)key->of)->name(*(const int32_t *)at));
         return;
     case WEFT_KEY_OBJECT:
         weft_json_begin_object(writer);
@@ -312,7 +357,7 @@ static void put_type(const struct weft_file_key *key, struct weft_json_writer *w
     static const char *const types[] = {
         [WEFT_KEY_INT32] = "integer", [WEFT_KEY_INT64] = "integer", [WEFT_KEY_NUMBER] = "number",
         [WEFT_KEY_BOOL] = "boolean",  [WEFT_KEY_TEXT] = "string",   [WEFT_KEY_SHOWN] = "string",
-        [WEFT_KEY_HASH] = "string",   [WEFT_KEY_OBJECT] = "object"};
+        [WEFT_KEY_HASH] = "string",   [WEFT_KEY_NAME] = "string",   [WEFT_KEY_OBJECT] = "object"};
     weft_json_key(writer, "type");
     if (!(key->flags & WEFT_KEY_OR_NULL)) {
         weft_json_add_string(writer, types[key->kind]);
@@ -337,6 +382,7 @@ static void put_value(const struct weft_file_key *key, struct weft_json_writer *
     case WEFT_KEY_BOOL:
     case WEFT_KEY_TEXT:
     case WEFT_KEY_SHOWN:
+    case WEFT_KEY_NAME:
         put_type(key, writer);
         return;
     case WEFT_KEY_HASH:

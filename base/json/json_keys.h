@@ -24,6 +24,7 @@ enum weft_key_kind {
     WEFT_KEY_HASH,   /* struct weft_hash */
     WEFT_KEY_CONST,  /* the string `of` */
     WEFT_KEY_ONE_OF, /* a name of the NULL-terminated list `of` */
+    WEFT_KEY_NAME,   /* an int or enum by its name in the struct weft_key_names `of` */
     WEFT_KEY_OBJECT, /* of the table `of`; NULL: of any keys */
     WEFT_KEY_VARIANT /* an object of one table of the NULL-terminated list `of` */
 };
@@ -47,6 +48,12 @@ typedef void weft_key_put_fn(const void *context, const void *source,
                              struct weft_json_writer *writer);
 /* 2^53 - 1. Larger integers are not exact for every reader of JSON. */
 #define WEFT_KEY_MOST (INT64_C(9007199254740991))
+
+struct weft_key_names {
+    const char *what; /* "kind of slot", for errors */
+    int32_t count;
+    const char *(*name)(int32_t number);
+};
 
 struct weft_file_key {
     const char *name;
@@ -110,6 +117,11 @@ struct weft_key_table {
         name, WEFT_KEY_OBJECT, (flags) | WEFT_KEY_OPTIONAL, offsetof(struct type, member), 0, 0,   \
             table, text, 0, 0, WEFT_KEY_GIVEN(type, is_given, is_given), NULL                      \
     }
+#define WEFT_KEY_INSIDE_BY(flags, name, type, member, first, last, table, text)                    \
+    {                                                                                              \
+        name, WEFT_KEY_OBJECT, (flags) | WEFT_KEY_OPTIONAL, offsetof(struct type, member), 0, 0,   \
+            table, text, 0, 0, WEFT_KEY_GIVEN(type, first, last), NULL                             \
+    }
 /* Members of this struct that are an object of their own. */
 #define WEFT_KEY_OWN(flags, name, table, text)                                                     \
     {                                                                                              \
@@ -126,8 +138,13 @@ struct weft_key_table {
 /* The number of a name, as an int or enum: a place of the NULL-terminated list `names`. */
 #define WEFT_KEY_NAMED(flags, name, type, member, names, text)                                     \
     {                                                                                              \
-        name, WEFT_KEY_ONE_OF, (flags) | WEFT_KEY_UNREAD, offsetof(struct type, member), 0, 0,     \
-            names, text, 0, 0, 0, 0, NULL                                                          \
+        name, WEFT_KEY_ONE_OF, flags, offsetof(struct type, member), 0, 0, names, text, 0, 0, 0,   \
+            0, NULL                                                                                \
+    }
+#define WEFT_KEY_NAME_AS(name, type, member, names, text)                                          \
+    {                                                                                              \
+        name, WEFT_KEY_NAME, WEFT_KEY_NEEDED, offsetof(struct type, member), 0, 0, names, text, 0, \
+            0, 0, 0, NULL                                                                          \
     }
 /* A value of a type that has its own code for writing too. */
 #define WEFT_KEY_PUT(flags, kind, name, of, put, text)                                             \
@@ -138,6 +155,14 @@ struct weft_key_table {
 #define WEFT_KEY_VALUE_PUT(flags, name, kind, type, member, put, text)                             \
     {                                                                                              \
         name, kind, flags, offsetof(struct type, member), 0, 0, NULL, text, 0, 0, 0, 0, put        \
+    }
+#define WEFT_KEY_COUNT_PUT(name, type, member, put, text)                                          \
+    {                                                                                              \
+        name,                                                                                      \
+            sizeof(((struct type *)NULL)->member) == sizeof(int32_t) ? WEFT_KEY_INT32              \
+                                                                     : WEFT_KEY_INT64,             \
+            WEFT_KEY_OPTIONAL, offsetof(struct type, member), 0, WEFT_KEY_MOST, NULL, text, 0, 0,  \
+            0, 0, put                                                                              \
     }
 #define WEFT_KEY_VERSION(number)                                                                   \
     {                                                                                              \

@@ -41,7 +41,7 @@ const struct weft_key_table weft_profile_disk_keys = WEFT_KEY_TABLE_OPEN(
     CURVE(disk, read, "alone"), CURVE(disk, write, "alone"),
     SHARE(disk, read_beside, "of that speed while there are writes; 1024 is all of it"),
     SHARE(disk, write_beside, "of that speed while there are reads; 1024 is all of it"),
-    WEFT_KEY_NAMED(WEFT_KEY_UNREAD, "duplex", weft_profile_disk, duplex, duplex_names,
+    WEFT_KEY_NAMED(WEFT_KEY_NEEDED, "duplex", weft_profile_disk, duplex, duplex_names,
                    "half: reads and writes take turns"),
     WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_profile_disk, verified, "checksums are in the times"),
     WEFT_KEY_RANGE(weft_profile_disk, block_bytes, 0, WEFT_JSON_MOST_INTEGER,
@@ -71,21 +71,6 @@ static enum weft_status read_host(const struct weft_json_value *object, const ch
     return weft_keys_read(&weft_profile_host_keys, object, where, pool, out, err);
 }
 
-static enum weft_status read_duplex(const struct weft_json_value *object, const char *where,
-                                    enum weft_duplex *out, struct weft_error *err)
-{
-    const char *name;
-    char shown[WEFT_SHOWN_BYTES];
-    WEFT_TRY(weft_json_need_string(object, where, "duplex", &name, err));
-    for (int i = 0; i < WEFT_DUPLEX_COUNT; i++) {
-        if (strcmp(name, duplex_names[i]) != 0) continue;
-        *out = (enum weft_duplex)i;
-        return WEFT_OK;
-    }
-    return weft_fail(err, WEFT_E_DATA, "%s: duplex is \"%s\"; must be \"half\" or \"full\"", where,
-                     weft_shown(name, shown));
-}
-
 static enum weft_status read_disk(const struct weft_json_value *object, const char *where,
                                   struct weft_pool *pool, struct weft_profile_disk *out,
                                   struct weft_error *err)
@@ -93,7 +78,6 @@ static enum weft_status read_disk(const struct weft_json_value *object, const ch
     out->given = true;
     WEFT_TRY(need_curve(object, where, "read", pool, &out->read, err));
     WEFT_TRY(need_curve(object, where, "write", pool, &out->write, err));
-    WEFT_TRY(read_duplex(object, where, &out->duplex, err));
     return weft_keys_read(&weft_profile_disk_keys, object, where, pool, out, err);
 }
 

@@ -13,115 +13,6 @@
 static const char format_name[] = "weft-plan";
 enum { FORMAT_VERSION = 13, PLACE_BYTES = 256, MOST_FILE_BYTES = 1 << 30 };
 
-static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "prediction");
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "step_ns", plan->prediction.step_ns);
-    weft_json_put_integer(writer, "exposed_ns", plan->prediction.exposed_ns);
-    weft_json_put_integer(writer, "compute_ns", plan->prediction.compute_ns);
-    weft_json_put_integer(writer, "slowdown_ns", plan->prediction.slowdown_ns);
-    weft_json_put_integer(writer, "channel_ns", plan->prediction.channel_ns);
-    weft_json_put_integer(writer, "peak_bytes", plan->prediction.peak_bytes);
-    weft_json_put_integer(writer, "peak_slot", plan->prediction.peak_slot);
-    weft_json_put_integer(writer, "arena_bytes", plan->prediction.arena_bytes);
-    weft_json_put_integer(writer, "total_bytes", plan->prediction.total_bytes);
-    weft_json_end_object(writer);
-}
-
-static void write_bound(const struct weft_plan *plan, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "bound");
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
-    weft_json_put_string(writer, "by", plan->bound_by);
-    weft_json_put_integer(writer, "paged_bound_ns", plan->paged_bound_ns);
-    weft_json_end_object(writer);
-    weft_json_key(writer, "certificate");
-    weft_certificate_write(&plan->certificate, plan->problem, writer);
-    weft_json_key(writer, "paged_certificate");
-    weft_certificate_write(&plan->paged_certificate, plan->problem, writer);
-    weft_json_key(writer, "solver");
-    weft_json_begin_object(writer);
-    weft_json_key(writer, "gap"); /* required by earlier versions of weft */
-    weft_json_add_null(writer);
-    weft_json_put_string(writer, "stop", plan->solver_stop);
-    if (plan->solver_name) weft_json_put_string(writer, "name", plan->solver_name);
-    weft_json_end_object(writer);
-}
-
-static void write_others(const struct weft_plan *plan, struct weft_json_writer *writer)
-{
-    weft_json_put_integer(writer, "periods_open", plan->n_open);
-    weft_json_key(writer, "other_periods");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < plan->n_others; i++)
-        weft_plan_variant_write(&plan->others[i], writer);
-    weft_json_end_array(writer);
-}
-
-/* A list is pairs of numbers: first page and number of pages of each stretch. */
-static void write_pages(const struct weft_page_lists *pages, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "pages");
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "page_bytes", pages->page_bytes);
-    weft_json_put_integer(writer, "tables", pages->n_tables);
-    weft_json_key(writer, "stretches");
-    weft_json_begin_array(writer);
-    for (int32_t l = 0, s = 0; l < pages->n_lists; l++) {
-        weft_json_begin_array(writer);
-        weft_json_flat(writer);
-        for (; s < pages->ends[l]; s++) {
-            weft_json_add_integer(writer, pages->stretches[s].first);
-            weft_json_add_integer(writer, pages->stretches[s].count);
-        }
-        weft_json_end_array(writer);
-    }
-    weft_json_end_array(writer);
-    weft_json_end_object(writer);
-}
-
-void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
-{
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "format", format_name);
-    weft_json_put_integer(&writer, "version", FORMAT_VERSION);
-    weft_json_put_string(&writer, "weft", WEFT_VERSION);
-    weft_json_put_string(&writer, "planner", plan->planner);
-    char hash[WEFT_HASH_TEXT_BYTES];
-    weft_json_put_string(&writer, "decision_hash",
-                         weft_hash_show(weft_plan_decision_hash(plan), hash));
-    write_prediction(plan, &writer);
-    write_bound(plan, &writer);
-    weft_json_key(&writer, "strategies");
-    weft_json_begin_array(&writer);
-    for (int32_t u = 0; u < plan->problem->n_decisions; u++)
-        weft_json_add_string(&writer, weft_plan_chosen(plan, u)->name);
-    weft_json_end_array(&writer);
-    weft_json_key(&writer, "placements");
-    weft_json_begin_array(&writer);
-    for (int32_t i = 0; i < plan->n_placements; i++) {
-        const struct weft_placement *at = &plan->placements[i];
-        weft_json_begin_object(&writer);
-        weft_json_flat(&writer);
-        weft_json_put_integer(&writer, "item", at->item);
-        weft_json_put_integer(&writer, "block", at->block);
-        weft_json_put_integer(&writer, "launch", at->launch);
-        weft_json_put_integer(&writer, "deadline", at->deadline);
-        weft_json_end_object(&writer);
-    }
-    weft_json_end_array(&writer);
-    write_pages(&plan->pages, &writer);
-    weft_json_key(&writer, "problem");
-    weft_problem_write(plan->problem, &writer);
-    write_others(plan, &writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
-}
-
 static const struct weft_key_table prediction_table = WEFT_KEY_TABLE(
     "Results of the simulator.",
     WEFT_KEY_COUNT(weft_prediction, step_ns, "sum of compute, slowdown and exposed"),
@@ -142,6 +33,7 @@ static const struct weft_key_table bound_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT(weft_plan, paged_bound_ns,
                    "no plan in pages of this size is faster; 0: nothing more is proven"));
 
+/* Earlier versions of Weft require the gap, which is null. */
 static const struct weft_key_table solver_table = WEFT_KEY_TABLE(
     "The planner's own words.",
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_NUMBER, "gap", NULL,
@@ -151,38 +43,115 @@ static const struct weft_key_table solver_table = WEFT_KEY_TABLE(
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "name", WEFT_KEY_SHOWN, weft_plan, solver_name,
                       "of the solver, with its version; left out: GLPK, or none"));
 
+/* A list is pairs of numbers: first page and number of pages of each stretch. */
+static void put_stretches(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_page_lists *pages = source;
+    (void)context;
+    weft_json_key(writer, "stretches");
+    weft_json_begin_array(writer);
+    for (int32_t l = 0, s = 0; l < pages->n_lists; l++) {
+        weft_json_begin_array(writer);
+        weft_json_flat(writer);
+        for (; s < pages->ends[l]; s++) {
+            weft_json_add_integer(writer, pages->stretches[s].first);
+            weft_json_add_integer(writer, pages->stretches[s].count);
+        }
+        weft_json_end_array(writer);
+    }
+    weft_json_end_array(writer);
+}
+
 static const struct weft_key_table pages_table = WEFT_KEY_TABLE(
     "The program's memory.",
     WEFT_KEY_RANGE(weft_page_lists, page_bytes, 0, WEFT_PAGE_LARGE_BYTES, "a power of two"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "tables", weft_page_lists, n_tables, 0, WEFT_PAGE_TABLES,
                       "1, or 2: for even and odd periods"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LISTS, WEFT_KEY_INT64, "stretches", NULL,
-                     "by range and table: first page, count, first page, count ..."));
+    WEFT_KEY_PUT(WEFT_KEY_LISTS, WEFT_KEY_INT64, "stretches", NULL, put_stretches,
+                 "by range and table: first page, count, first page, count ..."));
+
+static void put_hash(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    (void)context;
+    weft_json_put_string(writer, "decision_hash",
+                         weft_hash_show(weft_plan_decision_hash(source), hash));
+}
+
+static void put_certificate(const void *context, const void *source,
+                            struct weft_json_writer *writer)
+{
+    const struct weft_plan *plan = source;
+    (void)context;
+    weft_json_key(writer, "certificate");
+    weft_certificate_write(&plan->certificate, plan->problem, writer);
+}
+
+static void put_paged(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_plan *plan = source;
+    (void)context;
+    weft_json_key(writer, "paged_certificate");
+    weft_certificate_write(&plan->paged_certificate, plan->problem, writer);
+}
+
+static void put_strategies(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_plan *plan = source;
+    (void)context;
+    weft_json_key(writer, "strategies");
+    weft_json_begin_array(writer);
+    for (int32_t u = 0; u < plan->problem->n_decisions; u++)
+        weft_json_add_string(writer, weft_plan_chosen(plan, u)->name);
+    weft_json_end_array(writer);
+}
+
+static void put_problem(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_plan *plan = source;
+    (void)context;
+    weft_json_key(writer, "problem");
+    weft_problem_write(plan->problem, writer);
+}
 
 const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
     "What is decided, with its proof: docs/plan-file.md.",
     WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
-    WEFT_KEY_PART(WEFT_KEY_INT64, "version", NULL, "of the format"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "weft", NULL, "version of the program that wrote it"),
+    WEFT_KEY_VERSION(FORMAT_VERSION),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "weft", WEFT_VERSION, "version of the program that wrote it"),
     WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_plan, planner, "that made it"),
-    WEFT_KEY_PART(WEFT_KEY_HASH, "decision_hash", NULL,
-                  "of strategies, placements, pages and periods"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "prediction", &prediction_table, "of a step"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "bound", &bound_table, "of this period"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
-                     "of that bound"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "paged_certificate", &weft_certificate_keys,
-                     "of the bound in pages"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "solver", &solver_table, "as it ended"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, "one for each decision"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "placements", &weft_placement_keys,
-                     "in the order of every lane"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "pages", &pages_table, "equal on all ranks"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_keys, "that it solves"),
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_HASH, "decision_hash", NULL, put_hash,
+                 "of strategies, placements, pages and periods"),
+    WEFT_KEY_INSIDE(WEFT_KEY_UNREAD, "prediction", weft_plan, prediction, &prediction_table,
+                    "of a step"),
+    WEFT_KEY_OWN(WEFT_KEY_NEEDED, "bound", &bound_table, "of this period"),
+    WEFT_KEY_PUT(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
+                 put_certificate, "of that bound"),
+    WEFT_KEY_PUT(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "paged_certificate", &weft_certificate_keys,
+                 put_paged, "of the bound in pages"),
+    WEFT_KEY_OWN(WEFT_KEY_NEEDED, "solver", &solver_table, "as it ended"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, put_strategies,
+                 "one for each decision"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "placements", weft_plan, placements,
+                   n_placements, &weft_placement_keys, "in the order of every lane"),
+    WEFT_KEY_INSIDE(WEFT_KEY_UNREAD, "pages", weft_plan, pages, &pages_table,
+                    "equal on all ranks"),
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "problem", &weft_problem_keys, put_problem,
+                 "that it solves"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "periods_open", weft_plan, n_open,
                       "that the config allows; 0: not known"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "other_periods", &weft_plan_variant_keys,
-                     "with their bounds"));
+    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "other_periods", weft_plan, others, n_others,
+                   &weft_plan_variant_keys, "with their bounds"));
+
+void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_keys_write(&weft_plan_keys, NULL, plan, &writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
 
 struct reader {
     struct weft_plan *plan;
@@ -240,28 +209,16 @@ static enum weft_status check_gap(struct reader *reader, const struct weft_json_
                      reader->source);
 }
 
-static enum weft_status read_bound(struct reader *reader, const struct weft_json_value *root)
+static enum weft_status read_certificates(struct reader *reader, const struct weft_json_value *root)
 {
-    const struct weft_json_value *bound, *solver;
+    struct weft_plan *plan = reader->plan;
     char where[PLACE_BYTES];
-    snprintf(where, sizeof where, "%s: bound", reader->source);
-    WEFT_TRY(weft_json_need(root, reader->source, "bound", WEFT_JSON_OBJECT, &bound, reader->err));
-    WEFT_TRY(
-        weft_keys_read(&bound_table, bound, where, &reader->plan->pool, reader->plan, reader->err));
     snprintf(where, sizeof where, "%s: certificate", reader->source);
-    WEFT_TRY(weft_certificate_read(weft_json_member(root, "certificate"), where,
-                                   reader->plan->problem, &reader->plan->pool,
-                                   &reader->plan->certificate, reader->err));
+    WEFT_TRY(weft_certificate_read(weft_json_member(root, "certificate"), where, plan->problem,
+                                   &plan->pool, &plan->certificate, reader->err));
     snprintf(where, sizeof where, "%s: paged_certificate", reader->source);
-    WEFT_TRY(weft_certificate_read(weft_json_member(root, "paged_certificate"), where,
-                                   reader->plan->problem, &reader->plan->pool,
-                                   &reader->plan->paged_certificate, reader->err));
-    snprintf(where, sizeof where, "%s: solver", reader->source);
-    WEFT_TRY(
-        weft_json_need(root, reader->source, "solver", WEFT_JSON_OBJECT, &solver, reader->err));
-    WEFT_TRY(weft_keys_read(&solver_table, solver, where, &reader->plan->pool, reader->plan,
-                            reader->err));
-    return check_gap(reader, solver);
+    return weft_certificate_read(weft_json_member(root, "paged_certificate"), where, plan->problem,
+                                 &plan->pool, &plan->paged_certificate, reader->err);
 }
 
 /* Each variant is in the file once, so that bounds of n periods are bounds of n different ones. */
@@ -387,7 +344,8 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     plan->owns_problem = true;
     WEFT_TRY(read_hash(reader, root));
     WEFT_TRY(read_prediction(reader, root));
-    WEFT_TRY(read_bound(reader, root));
+    WEFT_TRY(read_certificates(reader, root));
+    WEFT_TRY(check_gap(reader, weft_json_member(root, "solver")));
     WEFT_TRY(weft_plan_read_placed(root, reader->source, plan, reader->err));
     WEFT_TRY(read_pages(reader, root));
     WEFT_TRY(read_others(reader, root));

@@ -182,40 +182,47 @@ enum weft_status weft_plan_variant_check(const struct weft_plan_variant *variant
     return status;
 }
 
+static void put_certificate(const void *context, const void *source,
+                            struct weft_json_writer *writer)
+{
+    const struct weft_plan_variant *variant = source;
+    (void)context;
+    weft_json_key(writer, "certificate");
+    weft_json_add_value(writer, weft_json_root(variant->certificate));
+}
+
+static void put_terms(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_plan_variant *variant = source;
+    (void)context;
+    weft_json_key(writer, "problem");
+    weft_problem_write_terms(variant->problem, writer);
+}
+
+static void put_paged(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_plan_variant *variant = source;
+    (void)context;
+    if (variant->paged_bound_ns == 0) return;
+    weft_json_key(writer, "paged_certificate");
+    weft_json_add_value(writer, weft_json_root(variant->paged_certificate));
+}
+
 const struct weft_key_table weft_plan_variant_keys = WEFT_KEY_TABLE(
     "Another period that the config left open.",
     WEFT_KEY_COUNT(weft_plan_variant, bound_ns, "no plan of it is faster"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
-                     "of that bound, with the hash of the problem"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_terms_keys,
-                  "the config makes it again"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "paged_bound_ns", weft_plan_variant, paged_bound_ns,
-                      "no plan of it in pages of page_bytes is faster"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "page_bytes", weft_plan_variant, page_bytes,
+    WEFT_KEY_PUT(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
+                 put_certificate, "of that bound, with the hash of the problem"),
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "problem", &weft_problem_terms_keys, put_terms,
+                 "the config makes it again"),
+    WEFT_KEY_COUNT_IF("paged_bound_ns", weft_plan_variant, paged_bound_ns, paged_bound_ns,
+                      paged_bound_ns, "no plan of it in pages of page_bytes is faster"),
+    WEFT_KEY_COUNT_IF("page_bytes", weft_plan_variant, page_bytes, paged_bound_ns, paged_bound_ns,
                       "pages of that bound"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "paged_certificate",
-                     &weft_certificate_keys, "of that bound, with the hash of the problem"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "paged_certificate", &weft_certificate_keys,
+                 put_paged, "of that bound, with the hash of the problem"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ring_bytes", weft_plan_variant, ring_bytes,
                       "of its ring for state on a disk"));
-
-void weft_plan_variant_write(const struct weft_plan_variant *variant,
-                             struct weft_json_writer *writer)
-{
-    weft_json_begin_object(writer);
-    weft_json_put_integer(writer, "bound_ns", variant->bound_ns);
-    weft_json_key(writer, "certificate");
-    weft_json_add_value(writer, weft_json_root(variant->certificate));
-    weft_json_key(writer, "problem");
-    weft_problem_write_terms(variant->problem, writer);
-    if (variant->paged_bound_ns > 0) {
-        weft_json_put_integer(writer, "paged_bound_ns", variant->paged_bound_ns);
-        weft_json_put_integer(writer, "page_bytes", variant->page_bytes);
-        weft_json_key(writer, "paged_certificate");
-        weft_json_add_value(writer, weft_json_root(variant->paged_certificate));
-    }
-    if (variant->ring_bytes > 0) weft_json_put_integer(writer, "ring_bytes", variant->ring_bytes);
-    weft_json_end_object(writer);
-}
 
 static enum weft_status read_certificate(const struct weft_json_value *value, const char *where,
                                          struct weft_json **out, struct weft_error *err)

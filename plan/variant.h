@@ -50,9 +50,7 @@ WEFT_MUST_USE enum weft_status weft_plan_variant_check(const struct weft_plan_va
                                                        struct weft_error *err);
 
 extern const struct weft_key_table weft_plan_variant_keys;
-/* Writes a JSON object and reads it back; *out is untouched on failure. */
-void weft_plan_variant_write(const struct weft_plan_variant *variant,
-                             struct weft_json_writer *writer);
+/* Reads a JSON object; *out is untouched on failure. */
 WEFT_MUST_USE enum weft_status weft_plan_variant_read(const struct weft_json_value *value,
                                                       const char *where, struct weft_pool *pool,
                                                       struct weft_plan_variant *out,

@@ -240,7 +240,7 @@ static bool is_written(const struct weft_file_key *key, const void *source)
 static void write_integer(const struct weft_file_key *key, int64_t value,
                           struct weft_json_writer *writer)
 {
-    if ((key->flags & WEFT_KEY_OR_NULL) && value > key->most)
+    if ((key->flags & WEFT_KEY_OR_NULL) && (value < key->least || value > key->most))
         weft_json_add_null(writer);
     else
         weft_json_add_integer(writer, value);

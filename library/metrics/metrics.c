@@ -268,51 +268,13 @@ void weft_metrics_evaluation(const struct weft_evaluation_line *line, struct wef
     end_line(&writer);
 }
 
-/* "host_planned_bytes", "host_measured_bytes". */
-static void put_use(struct weft_json_writer *writer, const char *of,
-                    const struct weft_tier_use *use)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%splanned_bytes", of);
-    weft_json_put_integer(writer, name, use->planned_bytes);
-    snprintf(name, sizeof name, "%smeasured_bytes", of);
-    put_measured(writer, name, use->measured_bytes);
-}
-
 void weft_metrics_result(const struct weft_train_result *result, const struct weft_run_hosts *hosts,
                          struct weft_text *out)
 {
-    char hash[WEFT_HASH_TEXT_BYTES];
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out, 0);
     weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "kind", "result");
-    weft_json_put_string(&writer, "weft", WEFT_VERSION);
-    weft_json_put_integer(&writer, "unix_ms", weft_clock_unix_ms());
-    weft_json_put_integer(&writer, "steps_done", result->steps_done);
-    weft_json_put_bool(&writer, "stopped", result->stopped);
-    weft_json_put_integer(&writer, "saved_step", result->saved_step);
-    weft_json_put_number(&writer, "first_loss", result->first_loss);
-    weft_json_put_number(&writer, "last_loss", result->last_loss);
-    weft_json_put_number(&writer, "validation_loss", result->validation_loss);
-    weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
-    if (result->origin.path[0] != '\0') {
-        weft_json_key(&writer, "origin");
-        weft_origin_write(&result->origin, &writer);
-    }
-    put_measured(&writer, "step_ns", result->step_ns);
-    weft_json_put_integer(&writer, "predicted_step_ns", result->predicted_step_ns);
-    put_measured(&writer, "exposed_ns", result->exposed_ns);
-    put_measured(&writer, "overlapped_ns", result->overlapped_ns);
-    put_measured(&writer, "data_wait_ns", result->data_wait_ns);
-    put_use(&writer, "", &result->tiers[WEFT_LOCATION_DEVICE]);
-    put_use(&writer, "outside_", &result->outside);
-    put_use(&writer, "host_", &result->tiers[WEFT_LOCATION_HOST]);
-    put_use(&writer, "disk_", &result->tiers[WEFT_LOCATION_DISK]);
-    weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
-    weft_json_put_integer(&writer, "ring_bytes", result->ring_bytes);
-    weft_json_put_bool(&writer, "emulated", result->emulated);
-    if (hosts != NULL) weft_run_hosts_write(hosts, &writer);
+    weft_keys_write(&weft_result_keys, hosts, result, &writer);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }

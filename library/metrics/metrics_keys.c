@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "library/metrics/metrics.h"
 #include "runtime/checkpoint/manifest.h"
 
@@ -77,11 +78,26 @@ const struct weft_key_table *const weft_metrics_keys[] = {&step_table, &validati
         WEFT_KEY_COUNT_AS(WEFT_KEY_OR_NULL, prefix "measured_bytes", weft_train_result,            \
                           member.measured_bytes, "the most that rank 0 held there")
 
+static void put_now(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    (void)context;
+    (void)source;
+    weft_json_put_integer(writer, "unix_ms", weft_clock_unix_ms());
+}
+
+/* `context`: the hosts and their ranks, or NULL. */
+static void put_hosts(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    (void)source;
+    if (context != NULL) weft_run_hosts_write(context, writer);
+}
+
 const struct weft_key_table weft_result_keys = WEFT_KEY_TABLE_OPEN(
     "The end of a run: RUN/result.json, and the last line of `weft train --json`.",
     WEFT_KEY_PART(WEFT_KEY_CONST, "kind", "result", "of the line"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "weft", NULL, "version of the program that wrote it"),
-    COUNT("unix_ms", "when it was written, since 1970"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "weft", WEFT_VERSION, "version of the program that wrote it"),
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "unix_ms", NULL, put_now,
+                 "when it was written, since 1970"),
     DONE(steps_done, "in all, with the steps before a resumed checkpoint"),
     WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_train_result, stopped, "by a signal, before the last step"),
     WEFT_KEY_RANGE(weft_train_result, saved_step, -1, WEFT_KEY_MOST,
@@ -90,8 +106,8 @@ const struct weft_key_table weft_result_keys = WEFT_KEY_TABLE_OPEN(
     LOSS(last_loss, "of this start; null: no step was left"),
     LOSS(validation_loss, "of the last evaluation; null: none"),
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_train_result, fingerprint, "of all parameters"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "origin", &weft_origin_keys,
-                     "of a run that began with `--from`"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_UNREAD, "origin", weft_train_result, origin, origin.path[0],
+                       &weft_origin_keys, "of a run that began with `--from`"),
     TIME(step_ns, "median; null: no step was left"), DONE(predicted_step_ns, "by the plan"),
     TIME(exposed_ns, "median, time in which compute waited for communication"),
     TIME(overlapped_ns, "median, of communication during compute"),
@@ -104,7 +120,7 @@ const struct weft_key_table weft_result_keys = WEFT_KEY_TABLE_OPEN(
     DONE(touched_bytes, "of the arena, that buffers were in"),
     DONE(ring_bytes, "of a disk's ring, that are in memory"),
     WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_train_result, emulated, "times depend on an emulated link"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "hosts",
-                     &weft_run_host_keys, "of `weft train`, by first appearance of their ranks"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "hosts", &weft_run_host_keys,
+                 put_hosts, "of `weft train`, by first appearance of their ranks"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "ranks",
                      &weft_run_rank_keys, "of `weft train`, by rank"));

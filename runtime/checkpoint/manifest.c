@@ -19,9 +19,13 @@ static const char format_name[] = "weft checkpoint";
 static const char seal_key[] = ",\n  \"crc32c\": ";
 enum { SEAL_BYTES = 64 };
 
+static weft_key_put_fn put_origin_path, put_files, put_crcs, put_function, put_settings, put_reduce,
+    put_group, put_bundle;
+
 const struct weft_key_table weft_origin_keys = WEFT_KEY_TABLE_OPEN(
     "The origin of a run's first parameters (`weft train --from`).",
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "path", NULL, "of a checkpoint, or of a file of tensors"),
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_TEXT, "path", NULL, put_origin_path,
+                 "of a checkpoint, or of a file of tensors"),
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_origin, parameters,
                    "fingerprint of all parameters before the first step"));
 
@@ -33,25 +37,27 @@ static const struct weft_key_table link_table =
 
 static const struct weft_key_table file_table = WEFT_KEY_TABLE_OPEN(
     "A file of tensors by name.",
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "name", NULL, "in the manifest's directory"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_UNREAD, "name", WEFT_KEY_TEXT, weft_manifest_file, name,
+                      "in the manifest's directory"),
     WEFT_KEY_RANGE(weft_manifest_file, bytes, 8, WEFT_KEY_MOST, "of the file"),
     WEFT_KEY_RANGE(weft_manifest_file, chunk_bytes, WEFT_CHECKPOINT_LEAST_CHUNK_BYTES,
                    WEFT_CHECKPOINT_MOST_CHUNK_BYTES, "of one checksum"),
-    WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "crc32c", WEFT_KEY_LIST, 0, UINT32_MAX, NULL,
-                        "of each chunk"));
+    WEFT_KEY_PUT_RANGE(WEFT_KEY_LIST, WEFT_KEY_INT64, "crc32c", 0, UINT32_MAX, put_crcs,
+                       "of each chunk"));
 
 const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
     "The manifest of a checkpoint, written last.",
     WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
-    WEFT_KEY_PART(WEFT_KEY_INT64, "version", NULL, "of the format"),
-    WEFT_KEY_PART(WEFT_KEY_TEXT, "program", NULL, "version of the program that wrote it"),
+    WEFT_KEY_VERSION(WEFT_MANIFEST_VERSION),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "program", WEFT_VERSION, "version of the program that wrote it"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "step", weft_manifest, progress.step,
                       "after which it was saved"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "updates", weft_manifest, progress.updates,
                       "of parameters so far"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "tokens", weft_manifest, progress.tokens, "so far"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "samples", weft_manifest, progress.samples, "so far"),
-    WEFT_KEY_PART(WEFT_KEY_NUMBER, "loss_scale", NULL, "1 except in f16"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_UNREAD, "loss_scale", WEFT_KEY_NUMBER, weft_manifest,
+                      progress.loss_scale, "1 except in f16"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "good_steps", weft_manifest, progress.good_steps,
                       "since the scale changed"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "moments_began", weft_manifest, progress.moments_began,
@@ -60,39 +66,41 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
                       "of the training data"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "parameters", WEFT_KEY_HASH, weft_manifest,
                       progress.parameters, "fingerprint of all parameters, as in a result"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "previous", &link_table,
-                     "the checkpoint before this one, so that manifests are a chain"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "origin", &weft_origin_keys,
-                     "of a run that began with `--from`"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_UNREAD, "origin", weft_manifest, origin, origin.path[0],
+                       &weft_origin_keys, "of a run that began with `--from`"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, "previous", weft_manifest, previous,
+                       previous.step, &link_table,
+                       "the checkpoint before this one, so that manifests are a chain"),
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_manifest, model, "of names and shapes of all tensors"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "layers", NULL,
-                     "the model's function; from version 2 on"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "layers", NULL, put_function,
+                 "the model's function; from version 2 on"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "device", WEFT_KEY_TEXT, weft_manifest, device,
                       "that computed, if it is not `cpu`"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_manifest, split.micro_batch,
                       "samples of a rank and micro-step"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_steps", weft_manifest, split.micro_steps,
-                      "of a step"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "reduce", NULL,
-                     "when gradients were reduced: every `micro_step` or `step`"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "group", weft_manifest, split.group,
-                      "micro-steps of a round, if neither one nor all"),
+    WEFT_KEY_COUNT_IF("micro_steps", weft_manifest, split.micro_steps, split.micro_batch,
+                      split.micro_batch, "of a step"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "reduce", NULL, put_reduce,
+                 "when gradients were reduced: every `micro_step` or `step`"),
+    WEFT_KEY_COUNT_PUT("group", weft_manifest, split.group, put_group,
+                       "micro-steps of a round, if neither one nor all"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "turn_layers", weft_manifest, split.layers,
                       "layers that micro-steps took turns by, as in `plan.micro_step_order`"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ranks", weft_manifest, split.ranks,
+    WEFT_KEY_COUNT_IF("ranks", weft_manifest, split.ranks, split.micro_batch, split.micro_batch,
                       "that shared each step's batch"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "idle_ranks", weft_manifest, split.idle,
                       "of them, without a group of micro-batches in the last round"),
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "bundle", weft_manifest, split.bundle,
-                      "ranks of a node, which were summed first, if there were several nodes"),
+    WEFT_KEY_COUNT_PUT("bundle", weft_manifest, split.bundle, put_bundle,
+                       "ranks of a node, which were summed first, if there were several nodes"),
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_manifest, kernels, "way to compute products"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "products", WEFT_KEY_TEXT, weft_manifest, products,
                       "the algorithm of each product, if that way is a library with several: its "
                       "version and algorithms"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "bits", WEFT_KEY_TEXT, weft_manifest, bits,
                       "products, attention and instructions that the bits depend on"),
-    WEFT_KEY_PART(WEFT_KEY_OBJECT, "settings", NULL, "of train, that resuming compares"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "files", &file_table, "in this order"),
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "settings", NULL, put_settings,
+                 "of train, that resuming compares"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "files", &file_table, put_files, "in this order"),
     WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "crc32c", WEFT_KEY_NEEDED, 0, UINT32_MAX, NULL,
                         "of the text up to the comma before this key"));
 
@@ -194,55 +202,23 @@ int32_t weft_manifest_compare(const char *settings, const char *before, struct w
 
 void weft_origin_write(const struct weft_origin *origin, struct weft_json_writer *writer)
 {
-    char text[WEFT_HASH_TEXT_BYTES];
     weft_json_begin_object(writer);
+    weft_keys_write(&weft_origin_keys, NULL, origin, writer);
+    weft_json_end_object(writer);
+}
+
+static void put_origin_path(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_origin *origin = source;
+    (void)context;
     weft_json_put_string(writer, "path", origin->path);
-    weft_json_put_string(writer, "parameters", weft_hash_show(origin->parameters, text));
-    weft_json_end_object(writer);
 }
 
-static void put_hash(struct weft_json_writer *writer, const char *name, struct weft_hash hash)
+static void put_settings(const void *context, const void *source, struct weft_json_writer *writer)
 {
-    char text[WEFT_HASH_TEXT_BYTES];
-    weft_json_put_string(writer, name, weft_hash_show(hash, text));
-}
-
-static void put_progress(struct weft_json_writer *writer, const struct weft_progress *progress)
-{
-    weft_json_put_integer(writer, "step", progress->step);
-    weft_json_put_integer(writer, "updates", progress->updates);
-    weft_json_put_integer(writer, "tokens", progress->tokens);
-    weft_json_put_integer(writer, "samples", progress->samples);
-    weft_json_put_number(writer, "loss_scale", progress->loss_scale);
-    weft_json_put_integer(writer, "good_steps", progress->good_steps);
-    if (progress->moments_began > 0)
-        weft_json_put_integer(writer, "moments_began", progress->moments_began);
-    put_hash(writer, "data", progress->data);
-    const struct weft_hash none = {0};
-    if (!weft_hash_equal(progress->parameters, none))
-        put_hash(writer, "parameters", progress->parameters);
-}
-
-static void put_link(struct weft_json_writer *writer, const struct weft_manifest_link *link)
-{
-    if (link->step == 0) return;
-    weft_json_key(writer, "previous");
-    weft_json_begin_object(writer);
-    weft_json_flat(writer);
-    weft_json_put_integer(writer, "step", link->step);
-    put_hash(writer, "manifest", link->text);
-    weft_json_end_object(writer);
-}
-
-static void put_origin(struct weft_json_writer *writer, const struct weft_origin *origin)
-{
-    if (origin->path[0] == '\0') return;
-    weft_json_key(writer, "origin");
-    weft_origin_write(origin, writer);
-}
-
-static void put_settings(struct weft_json_writer *writer, const char *settings)
-{
+    const struct weft_manifest *manifest = source;
+    (void)context;
+    const char *settings = manifest->settings;
     struct weft_json *document = NULL;
     if (weft_json_parse(settings, strlen(settings), "settings", &document, NULL) != WEFT_OK) {
         writer->text->failed = true;
@@ -254,8 +230,11 @@ static void put_settings(struct weft_json_writer *writer, const char *settings)
 }
 
 /* Writes one line per layer. */
-static void put_function(struct weft_json_writer *writer, const char *function)
+static void put_function(const void *context, const void *source, struct weft_json_writer *writer)
 {
+    const struct weft_manifest *manifest = source;
+    (void)context;
+    const char *function = manifest->function;
     struct weft_json *document = NULL;
     if (weft_json_parse(function, strlen(function), "layers", &document, NULL) != WEFT_OK) {
         writer->text->failed = true;
@@ -278,38 +257,61 @@ static void put_function(struct weft_json_writer *writer, const char *function)
     weft_json_destroy(document);
 }
 
-static void put_file(struct weft_json_writer *writer, const struct weft_manifest_file *file)
+static void put_crcs(const void *context, const void *source, struct weft_json_writer *writer)
 {
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "name", file->name);
-    weft_json_put_integer(writer, "bytes", file->bytes);
-    weft_json_put_integer(writer, "chunk_bytes", file->chunk_bytes);
+    const struct weft_manifest_file *file = source;
+    (void)context;
     weft_json_key(writer, "crc32c");
     weft_json_begin_array(writer);
     for (int64_t i = 0; i < file->n_chunks; i++)
         weft_json_add_integer(writer, file->crcs[i]);
     weft_json_end_array(writer);
-    weft_json_end_object(writer);
+}
+
+static void put_files(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_manifest *manifest = source;
+    (void)context;
+    weft_json_key(writer, "files");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < manifest->n_files; i++) {
+        weft_json_begin_object(writer);
+        weft_keys_write(&file_table, NULL, &manifest->files[i], writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void put_reduce(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_manifest *manifest = source;
+    (void)context;
+    const struct weft_manifest_split *split = &manifest->split;
+    const bool step = split->group == split->micro_steps;
+    if (split->micro_batch > 0)
+        weft_json_put_string(writer, "reduce",
+                             weft_cadence_name(step ? WEFT_CADENCE_STEP : WEFT_CADENCE_MICRO_STEP));
+}
+
+static void put_group(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_manifest *manifest = source;
+    (void)context;
+    if (manifest->split.group > 1 && manifest->split.group != manifest->split.micro_steps)
+        weft_json_put_integer(writer, "group", manifest->split.group);
+}
+
+static void put_bundle(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_manifest *manifest = source;
+    (void)context;
+    if (manifest->split.bundle > 1)
+        weft_json_put_integer(writer, "bundle", manifest->split.bundle);
 }
 
 static int write_seal(uint32_t crc, char out[SEAL_BYTES])
 {
     return snprintf(out, SEAL_BYTES, "%s%" PRIu32 "\n}\n", seal_key, crc);
-}
-
-static void put_split(struct weft_json_writer *writer, const struct weft_manifest_split *split)
-{
-    if (split->micro_batch == 0) return;
-    weft_json_put_integer(writer, "micro_batch", split->micro_batch);
-    weft_json_put_integer(writer, "micro_steps", split->micro_steps);
-    const bool step = split->group == split->micro_steps;
-    weft_json_put_string(writer, "reduce",
-                         weft_cadence_name(step ? WEFT_CADENCE_STEP : WEFT_CADENCE_MICRO_STEP));
-    if (!step && split->group > 1) weft_json_put_integer(writer, "group", split->group);
-    if (split->layers > 0) weft_json_put_integer(writer, "turn_layers", split->layers);
-    weft_json_put_integer(writer, "ranks", split->ranks);
-    if (split->idle > 0) weft_json_put_integer(writer, "idle_ranks", split->idle);
-    if (split->bundle > 1) weft_json_put_integer(writer, "bundle", split->bundle);
 }
 
 void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text *out)
@@ -319,25 +321,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
     size_t begin = out->length;
     weft_json_writer_init(&writer, out, 2);
     weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "format", format_name);
-    weft_json_put_integer(&writer, "version", WEFT_MANIFEST_VERSION);
-    weft_json_put_string(&writer, "program", WEFT_VERSION);
-    put_progress(&writer, &manifest->progress);
-    put_origin(&writer, &manifest->origin);
-    put_link(&writer, &manifest->previous);
-    put_hash(&writer, "model", manifest->model);
-    put_function(&writer, manifest->function);
-    if (manifest->device != NULL) weft_json_put_string(&writer, "device", manifest->device);
-    put_split(&writer, &manifest->split);
-    weft_json_put_string(&writer, "kernels", manifest->kernels);
-    if (manifest->products != NULL) weft_json_put_string(&writer, "products", manifest->products);
-    if (manifest->bits != NULL) weft_json_put_string(&writer, "bits", manifest->bits);
-    put_settings(&writer, manifest->settings);
-    weft_json_key(&writer, "files");
-    weft_json_begin_array(&writer);
-    for (int32_t i = 0; i < manifest->n_files; i++)
-        put_file(&writer, &manifest->files[i]);
-    weft_json_end_array(&writer);
+    weft_keys_write(&weft_manifest_keys, NULL, manifest, &writer);
     if (!weft_text_ok(out)) return;
     write_seal(weft_crc32c(0, out->data + begin, out->length - begin), end);
     weft_text_add(out, end);

@@ -88,7 +88,7 @@ Test(profile_tiers, what_is_wrong_is_named)
         {PROFILE(",\"host\":{}"), "p.json: host"},
         {PROFILE(",\"host\":7"), "host"},
         {PROFILE("," DISK("/d", "\"verified\":true,")), "p.json: disk"},
-        {PROFILE("," DISK("/d", "\"duplex\":\"both\",\"verified\":true,")), "\"half\" or \"full\""},
+        {PROFILE("," DISK("/d", "\"duplex\":\"both\",\"verified\":true,")), "\"half\", \"full\""},
         {PROFILE("," DISK("/d", "\"duplex\":\"full\",\"verified\":3,")), "verified"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

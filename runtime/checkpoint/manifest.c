@@ -200,13 +200,6 @@ int32_t weft_manifest_compare(const char *settings, const char *before, struct w
 
 /* Writing */
 
-void weft_origin_write(const struct weft_origin *origin, struct weft_json_writer *writer)
-{
-    weft_json_begin_object(writer);
-    weft_keys_write(&weft_origin_keys, NULL, origin, writer);
-    weft_json_end_object(writer);
-}
-
 static void put_origin_path(const void *context, const void *source, struct weft_json_writer *writer)
 {
     const struct weft_origin *origin = source;

@@ -101,9 +101,6 @@ extern const struct weft_key_table weft_origin_keys, weft_manifest_keys;
 /* Hash of the text of the manifest of DIRECTORY/step-N. *out is untouched if it cannot be read. */
 void weft_checkpoint_link(const char *directory, int64_t step, struct weft_manifest_link *out);
 
-/* Adds the origin's object. */
-void weft_origin_write(const struct weft_origin *origin, struct weft_json_writer *writer);
-
 void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text *out);
 /* Checks the text's CRC first, then format, version and every value. WEFT_E_DATA naming `path`. */
 WEFT_MUST_USE enum weft_status weft_manifest_parse(const char *bytes, size_t length,

@@ -68,12 +68,47 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     });
 }
 
+/* A form of logits: their values, and a gradient times the slope, from the logit or the target's
+ * value. The largest logit has the largest value. */
+struct plain_form {
+    GPU float value(float x) const
+    {
+        return x;
+    }
+    GPU float turn(float d, float) const
+    {
+        return d;
+    }
+    GPU float turn_target(float d, float) const
+    {
+        return d;
+    }
+};
+/* y = cap tanh(x / cap). */
+struct capped_form {
+    float cap;
+    GPU float value(float x) const
+    {
+        return cap * tanh_of(x / cap);
+    }
+    GPU float turn(float d, float x) const
+    {
+        const float part = tanh_of(x / cap);
+        return d * (1.0f - part * part);
+    }
+    GPU float turn_target(float d, float y) const
+    {
+        const float part = y / cap;
+        return d * (1.0f - part * part);
+    }
+};
+
 /* Turns logits into the gradient of the row's loss. The rounded probability would lose the rest of
  * the gradient near 1. */
-template <typename T>
+template <typename T, typename F>
 __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
-    cross_entropy_plain(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
-                        T *logits, double *losses, uint32_t *bad, bool wide)
+    logits_cross_entropy(F form, int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
+                  T *logits, double *losses, uint32_t *bad, bool wide)
 {
     enum { EACH = team<T>::EACH };
     const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
@@ -91,7 +126,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
             most = key > most ? key : most;
         }
     });
-    const float greatest = of_key(maximum_of_team<T>(most));
+    const float greatest = form.value(of_key(maximum_of_team<T>(most)));
     float lanes[EACH] = {};
     for_elements<T>(n, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
@@ -99,7 +134,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         load<N>(x + i, values);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            values[j] = exponential(values[j] - greatest);
+            values[j] = exponential(form.value(values[j]) - greatest);
         }
         add_to_lanes<T>(i, values, lanes);
     });
@@ -110,71 +145,13 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         load<N>(x + i, values);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            const float probability = exponential(values[j] - greatest) * by;
+            const float value = form.value(values[j]);
+            const float probability = exponential(value - greatest) * by;
             if (good && i + j == target) {
-                losses[row] = log((double)sum) - ((double)values[j] - (double)greatest);
-                values[j] = probability - 1.0f;
+                losses[row] = log((double)sum) - ((double)value - (double)greatest);
+                values[j] = form.turn_target(probability - 1.0f, value);
             } else {
-                values[j] = left_out ? 0.0f : probability;
-            }
-        }
-        store<N>(values, x + i);
-    });
-    if (row >= rows || good || threadIdx.x % team<T>::SIZE != 0) return;
-    if (target != WEFT_NO_TARGET && !left_out) atomicMin(bad, (uint32_t)row);
-    losses[row] = 0.0;
-}
-
-/* The same of cap tanh(logits / cap). The largest logit has the largest capped one. */
-template <typename T>
-__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
-    capped_cross_entropy(int64_t rows, int64_t width, int64_t stride, float cap,
-                         const int32_t *targets, T *logits, double *losses, uint32_t *bad,
-                         bool wide)
-{
-    enum { EACH = team<T>::EACH };
-    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
-    const int64_t target = row < rows ? targets[row] : -1;
-    const bool good = target >= 0 && target < n, left_out = target == WEFT_LEFT_OUT;
-    T *x = logits + (n > 0 ? row * stride : 0);
-    int32_t most = INT32_MIN;
-    for_elements<T>(n, wide, [&](int64_t i, auto count) {
-        constexpr int N = decltype(count)::value;
-        float values[N];
-        load<N>(x + i, values);
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            const int32_t key = key_of(values[j]);
-            most = key > most ? key : most;
-        }
-    });
-    const float greatest = cap * tanh_of(of_key(maximum_of_team<T>(most)) / cap);
-    float lanes[EACH] = {};
-    for_elements<T>(n, wide, [&](int64_t i, auto count) {
-        constexpr int N = decltype(count)::value;
-        float values[N];
-        load<N>(x + i, values);
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            values[j] = exponential(cap * tanh_of(values[j] / cap) - greatest);
-        }
-        add_to_lanes<T>(i, values, lanes);
-    });
-    const float sum = sum_of_team(lanes), by = 1.0f / sum;
-    for_elements<T>(n, wide, [&](int64_t i, auto count) {
-        constexpr int N = decltype(count)::value;
-        float values[N];
-        load<N>(x + i, values);
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            const float part = tanh_of(values[j] / cap), capped = cap * part;
-            const float probability = exponential(capped - greatest) * by;
-            if (good && i + j == target) {
-                const float again = capped / cap;
-                losses[row] = log((double)sum) - ((double)capped - (double)greatest);
-                values[j] = (probability - 1.0f) * (1.0f - again * again);
-            } else {
-                values[j] = left_out ? 0.0f : probability * (1.0f - part * part);
+                values[j] = left_out ? 0.0f : form.turn(probability, values[j]);
             }
         }
         store<N>(values, x + i);
@@ -229,30 +206,34 @@ int weft_cuda_masked_softmax(enum weft_dtype dtype, int64_t matrices, int64_t wi
     });
 }
 
-int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
-                                  int64_t stride, const int32_t *targets, void *logits,
-                                  double *losses, uint32_t *bad, struct CUstream_st *stream)
+template <typename F>
+static int launch_cross_entropy(F form, enum weft_dtype dtype, int64_t rows, int64_t width,
+                                int64_t stride, const int32_t *targets, void *logits,
+                                double *losses, uint32_t *bad, struct CUstream_st *stream)
 {
     if (rows <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        return launch(cross_entropy_plain<T>, grid_of_rows<T>(rows), stream, rows, width, stride,
+        return launch(logits_cross_entropy<T, F>, grid_of_rows<T>(rows), stream, form, rows, width, stride,
                       targets, (T *)logits, losses, bad,
                       rows_are_wide((const T *)logits, width, stride));
     });
+}
+
+int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
+                                  int64_t stride, const int32_t *targets, void *logits,
+                                  double *losses, uint32_t *bad, struct CUstream_st *stream)
+{
+    return launch_cross_entropy(plain_form{}, dtype, rows, width, stride, targets, logits, losses,
+                                bad, stream);
 }
 
 int weft_cuda_capped_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
                                    int64_t stride, float cap, const int32_t *targets, void *logits,
                                    double *losses, uint32_t *bad, struct CUstream_st *stream)
 {
-    if (rows <= 0) return 0;
-    return with_dtype(dtype, [&](auto type) {
-        typedef decltype(type) T;
-        return launch(capped_cross_entropy<T>, grid_of_rows<T>(rows), stream, rows, width, stride,
-                      cap, targets, (T *)logits, losses, bad,
-                      rows_are_wide((const T *)logits, width, stride));
-    });
+    return launch_cross_entropy(capped_form{cap}, dtype, rows, width, stride, targets, logits,
+                                losses, bad, stream);
 }
 
 int weft_cuda_softmax_backward(enum weft_dtype dtype, int64_t rows, int64_t width, const void *p,

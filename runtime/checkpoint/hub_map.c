@@ -121,8 +121,8 @@ static enum weft_status add_entry(struct weft_hub_map *map, const struct weft_mo
                                    .elements = piece->rows * columns,
                                    .n_dims = tensor->n_dims,
                                    .dims = {piece->rows, columns},
-                                   .transposed = row->transposed};
-    if (row->transposed) out->dims[0] = columns, out->dims[1] = piece->rows;
+                                   .transposed = row->form == WEFT_HUB_TRANSPOSED};
+    if (row->form == WEFT_HUB_TRANSPOSED) out->dims[0] = columns, out->dims[1] = piece->rows;
     map->n++;
     return out->name != NULL ? WEFT_OK : weft_fail_memory(err, "names of tensors");
 }
@@ -220,7 +220,7 @@ bool weft_hub_is_unread(const struct weft_hub_map *map, const char *name)
 bool weft_hub_is_left_out(const struct weft_hub_map *map, const char *name)
 {
     const struct weft_hub_row *row = find_unread(map, name);
-    return row != NULL && row->left_out;
+    return row != NULL && row->form == WEFT_HUB_LEFT_OUT;
 }
 
 const char *weft_hub_old_name(struct weft_pool *pool, const char *name)

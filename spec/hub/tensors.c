@@ -3,38 +3,19 @@
 
 #include <stddef.h>
 
-#define EMBEDDING(own, hub)                                                                        \
+#define FORM(place, own, hub, form)                                                                \
     {                                                                                              \
-        WEFT_HUB_IN_EMBEDDING, own, hub, false, false                                              \
+        WEFT_HUB_##place, own, hub, WEFT_HUB_##form                                                \
     }
-#define BLOCK(own, hub)                                                                            \
-    {                                                                                              \
-        WEFT_HUB_IN_BLOCK, own, hub, false, false                                                  \
-    }
-#define TURNED(own, hub)                                                                           \
-    {                                                                                              \
-        WEFT_HUB_IN_BLOCK, own, hub, true, false                                                   \
-    }
-#define NORM(own, hub)                                                                             \
-    {                                                                                              \
-        WEFT_HUB_IN_NORM, own, hub, false, false                                                   \
-    }
-#define HEAD                                                                                       \
-    {                                                                                              \
-        WEFT_HUB_IN_HEAD, "weight", "lm_head.weight", false, false                                 \
-    }
-#define BUFFER(hub)                                                                                \
-    {                                                                                              \
-        WEFT_HUB_IN_BLOCK, NULL, hub, false, false                                                 \
-    }
-#define LEFT_OUT(place, hub)                                                                       \
-    {                                                                                              \
-        place, NULL, hub, false, true                                                              \
-    }
-#define END                                                                                        \
-    {                                                                                              \
-        WEFT_HUB_PLACES, NULL, NULL, false, false                                                  \
-    }
+#define ROW(place, own, hub) FORM(place, own, hub, AS_IS)
+#define EMBEDDING(own, hub)  ROW(IN_EMBEDDING, own, hub)
+#define BLOCK(own, hub)      ROW(IN_BLOCK, own, hub)
+#define TURNED(own, hub)     FORM(IN_BLOCK, own, hub, TRANSPOSED)
+#define NORM(own, hub)       ROW(IN_NORM, own, hub)
+#define HEAD                 ROW(IN_HEAD, "weight", "lm_head.weight")
+#define BUFFER(hub)          ROW(IN_BLOCK, NULL, hub)
+#define LEFT_OUT(place, hub) FORM(place, NULL, hub, LEFT_OUT)
+#define END                  ROW(PLACES, NULL, NULL)
 
 /* GPT-2's products are written as input x weight. */
 const struct weft_hub_row weft_hub_gpt2_rows[] = {
@@ -135,9 +116,9 @@ const struct weft_hub_row weft_hub_gemma_rows[] = {
 const struct weft_hub_row weft_hub_bert_rows[] = {
     EMBEDDING("tokens", "embeddings.word_embeddings.weight"),
     EMBEDDING("positions", "embeddings.position_embeddings.weight"),
-    {WEFT_HUB_IN_TYPES, "table", "embeddings.token_type_embeddings.weight", false, false},
-    {WEFT_HUB_IN_EMBEDDING_NORM, "weight", "embeddings.LayerNorm.weight", false, false},
-    {WEFT_HUB_IN_EMBEDDING_NORM, "bias", "embeddings.LayerNorm.bias", false, false},
+    ROW(IN_TYPES, "table", "embeddings.token_type_embeddings.weight"),
+    ROW(IN_EMBEDDING_NORM, "weight", "embeddings.LayerNorm.weight"),
+    ROW(IN_EMBEDDING_NORM, "bias", "embeddings.LayerNorm.bias"),
     BLOCK("attn.q.weight", "encoder.layer.{i}.attention.self.query.weight"),
     BLOCK("attn.q.bias", "encoder.layer.{i}.attention.self.query.bias"),
     BLOCK("attn.k.weight", "encoder.layer.{i}.attention.self.key.weight"),
@@ -154,17 +135,17 @@ const struct weft_hub_row weft_hub_bert_rows[] = {
     BLOCK("mlp.proj.bias", "encoder.layer.{i}.output.dense.bias"),
     BLOCK("ln2.weight", "encoder.layer.{i}.output.LayerNorm.weight"),
     BLOCK("ln2.bias", "encoder.layer.{i}.output.LayerNorm.bias"),
-    {WEFT_HUB_IN_DENSE, "weight", "cls.predictions.transform.dense.weight", false, false},
-    {WEFT_HUB_IN_DENSE, "bias", "cls.predictions.transform.dense.bias", false, false},
+    ROW(IN_DENSE, "weight", "cls.predictions.transform.dense.weight"),
+    ROW(IN_DENSE, "bias", "cls.predictions.transform.dense.bias"),
     /* No tensor: the row names the module. */
-    {WEFT_HUB_IN_ACTIVATION, "-", "cls.predictions.transform.transform_act_fn.-", false, false},
-    {WEFT_HUB_IN_HEAD_NORM, "weight", "cls.predictions.transform.LayerNorm.weight", false, false},
-    {WEFT_HUB_IN_HEAD_NORM, "bias", "cls.predictions.transform.LayerNorm.bias", false, false},
-    {WEFT_HUB_IN_HEAD, "weight", "cls.predictions.decoder.weight", false, false},
-    {WEFT_HUB_IN_HEAD, "bias", "cls.predictions.bias", false, false},
+    ROW(IN_ACTIVATION, "-", "cls.predictions.transform.transform_act_fn.-"),
+    ROW(IN_HEAD_NORM, "weight", "cls.predictions.transform.LayerNorm.weight"),
+    ROW(IN_HEAD_NORM, "bias", "cls.predictions.transform.LayerNorm.bias"),
+    ROW(IN_HEAD, "weight", "cls.predictions.decoder.weight"),
+    ROW(IN_HEAD, "bias", "cls.predictions.bias"),
     BUFFER("embeddings.position_ids"),
-    LEFT_OUT(WEFT_HUB_IN_NORM, "pooler.dense.weight"),
-    LEFT_OUT(WEFT_HUB_IN_NORM, "pooler.dense.bias"),
-    LEFT_OUT(WEFT_HUB_IN_HEAD, "cls.seq_relationship.weight"),
-    LEFT_OUT(WEFT_HUB_IN_HEAD, "cls.seq_relationship.bias"),
+    LEFT_OUT(IN_NORM, "pooler.dense.weight"),
+    LEFT_OUT(IN_NORM, "pooler.dense.bias"),
+    LEFT_OUT(IN_HEAD, "cls.seq_relationship.weight"),
+    LEFT_OUT(IN_HEAD, "cls.seq_relationship.bias"),
     END};

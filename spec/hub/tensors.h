@@ -24,13 +24,18 @@ enum weft_hub_place {
     WEFT_HUB_PLACES
 };
 
+enum weft_hub_form {
+    WEFT_HUB_AS_IS,
+    WEFT_HUB_TRANSPOSED, /* [inputs, outputs] in the files */
+    WEFT_HUB_LEFT_OUT    /* a parameter of a head that the family's class does not have */
+};
+
 struct weft_hub_row {
     enum weft_hub_place place;
     const char *own; /* within its layer: a tensor, otherwise a part of one (spec/kind.h). NULL: a
-                        buffer of older files that is no parameter, or `left_out` */
+                        buffer of older files that is no parameter, or LEFT_OUT */
     const char *hub; /* in the files; "{i}" is the number of the block, and NULL ends the rows */
-    bool transposed; /* [inputs, outputs] in the files */
-    bool left_out;   /* a parameter of a head that the family's class does not have */
+    enum weft_hub_form form;
 };
 extern const struct weft_hub_row weft_hub_gpt2_rows[], weft_hub_llama_rows[], weft_hub_phi3_rows[],
     weft_hub_olmo2_rows[], weft_hub_gemma_rows[], weft_hub_bert_rows[];

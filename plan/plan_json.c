@@ -132,7 +132,7 @@ const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
     WEFT_KEY_OWN(WEFT_KEY_NEEDED, "solver", &solver_table, "as it ended"),
     WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, put_strategies,
                  "one for each decision"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "placements", weft_plan, placements,
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "placements", weft_plan, placements,
                    n_placements, &weft_placement_keys, "in the order of every lane"),
     WEFT_KEY_INSIDE(WEFT_KEY_UNREAD, "pages", weft_plan, pages, &pages_table,
                     "equal on all ranks"),
@@ -140,7 +140,7 @@ const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
                  "that it solves"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "periods_open", weft_plan, n_open,
                       "that the config allows; 0: not known"),
-    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "other_periods", weft_plan, others, n_others,
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "other_periods", weft_plan, others, n_others,
                    &weft_plan_variant_keys, "with their bounds"));
 
 void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)

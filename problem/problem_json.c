@@ -160,13 +160,13 @@ static const struct weft_key_table strategy_table = WEFT_KEY_TABLE(
     "One alternative of a decision.",
     WEFT_KEY_VALUE_AS(WEFT_KEY_UNREAD, "name", WEFT_KEY_TEXT, weft_problem_strategy, name,
                       "one of the kinds"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "times", weft_problem_strategy, times, n_times,
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "times", weft_problem_strategy, times, n_times,
                    &time_table, "by slot"),
     WEFT_KEY_COUNT_IF("average_ns", weft_problem_strategy, average_ns, average_ns, average_ns,
                       "time of the unit in an average over nodes"),
     WEFT_KEY_COUNT_IF("average_bytes", weft_problem_strategy, average_bytes, average_ns, average_ns,
                       "bytes of the unit that a rank sends to other nodes for it"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "holds", weft_problem_strategy, holds, n_holds,
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "holds", weft_problem_strategy, holds, n_holds,
                    &hold_table, "bytes wherever its blocks move"));
 
 static void put_unit_layers(const void *context, const void *source,
@@ -191,7 +191,7 @@ static const struct weft_key_table decision_table = WEFT_KEY_TABLE(
                  "first and last layer of the unit"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_INT32, "tied_layers", NULL,
                      "layers that read the unit, if they share a tensor"),
-    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "strategies", weft_problem_decision, strategies,
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "strategies", weft_problem_decision, strategies,
                    n_strategies, &strategy_table, "a plan has one of them"));
 
 static const char *item_kind_name(int32_t kind)
@@ -314,20 +314,20 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     BLOCKS,
     WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "tiers", &tier_table, put_tiers,
                  "the device's memory first"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "lanes", weft_problem, lanes, n_lanes,
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "lanes", weft_problem, lanes, n_lanes,
                    &lane_table, "compute first"),
     WEFT_KEY_COUNT(weft_problem, agree_ns, "of one agreement of all ranks"),
     PERIOD("of the slots"),
     WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "slots", &slot_table, put_slots, "of one period"),
-    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_TEXT, "kinds", weft_problem, kinds, n_kinds, NULL,
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_TEXT, "kinds", weft_problem, kinds, n_kinds, NULL,
                    "names of strategies"),
     WEFT_KEY_PUT(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_TEXT, "modules", NULL, put_modules,
                  "by layer: modules of a model of Hugging Face, with \",\" between"),
-    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_OBJECT, "decisions", weft_problem, decisions,
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "decisions", weft_problem, decisions,
                    n_decisions, &decision_table, "in order of first use"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "common", weft_problem, common, n_common,
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "common", weft_problem, common, n_common,
                    &hold_table, "bytes under every strategy"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "items", weft_problem, items, n_items,
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "items", weft_problem, items, n_items,
                    &item_table, "in order of decision"));
 
 const struct weft_key_table weft_problem_terms_keys = WEFT_KEY_TABLE(

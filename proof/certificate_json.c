@@ -20,8 +20,14 @@ static size_t n_mu(const struct weft_problem *problem)
     return (size_t)weft_problem_n_rows(problem);
 }
 
-static void write_array(struct weft_json_writer *writer, const char *name, const int64_t *values,
-                        size_t n)
+/* The writer's context. */
+struct written {
+    const struct weft_certificate *certificate;
+    const struct weft_problem *problem;
+};
+
+static void put_array(struct weft_json_writer *writer, const char *name, const int64_t *values,
+                      size_t n)
 {
     weft_json_key(writer, name);
     weft_json_begin_array(writer);
@@ -31,85 +37,111 @@ static void write_array(struct weft_json_writer *writer, const char *name, const
     weft_json_end_array(writer);
 }
 
-static void write_waits(struct weft_json_writer *writer, const struct weft_prices *prices)
+/* Ranges of most values depend on the problem, so their readers have them. */
+
+static void put_strategies(const void *context, const void *source, struct weft_json_writer *writer)
 {
-    if (prices->n_waits == 0) return;
-    weft_json_key(writer, "waits");
+    const struct weft_problem *problem = ((const struct written *)context)->problem;
+    const struct weft_group *group = source;
+    weft_strategies_write(&problem->decisions[group->decisions[0]], group->strategies, writer);
+}
+
+static const struct weft_key_table group_table = WEFT_KEY_TABLE(
+    "Decisions that are counted.",
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, put_strategies,
+                 "each decision has one of them, or none"),
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT32, "decisions", weft_group, decisions, n_decisions,
+                   NULL, "increasing"));
+
+static void put_row(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_problem *problem = ((const struct written *)context)->problem;
+    const struct weft_whole_price *whole = source;
+    weft_json_put_integer(writer, "slot", whole->row % problem->n_slots);
+    if (whole->row >= problem->n_slots)
+        weft_json_put_integer(writer, "tier", whole->row / problem->n_slots);
+}
+
+static void put_bytes(struct weft_json_writer *writer, const char *name, const uint8_t *bytes,
+                      int32_t n)
+{
+    weft_json_key(writer, name);
     weft_json_begin_array(writer);
-    for (int32_t k = 0; k < prices->n_waits; k++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_integer(writer, "slot", prices->waits[k].slot);
-        weft_json_put_integer(writer, "lane", prices->waits[k].lane);
-        weft_json_put_integer(writer, "kappa", prices->waits[k].kappa);
-        weft_json_end_object(writer);
-    }
+    for (int32_t i = 0; i < n; i++)
+        weft_json_add_integer(writer, bytes != NULL ? bytes[i] : 0);
     weft_json_end_array(writer);
 }
 
-static void write_chains(struct weft_json_writer *writer, const struct weft_prices *prices)
+static void put_reference(const void *context, const void *source, struct weft_json_writer *writer)
 {
-    if (prices->n_chains == 0) return;
-    weft_json_key(writer, "chains");
-    weft_json_begin_array(writer);
-    for (int32_t k = 0; k < prices->n_chains; k++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_integer(writer, "item", prices->chains[k].item);
-        weft_json_put_integer(writer, "rho", prices->chains[k].rho);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
+    const struct written *written = context;
+    const struct weft_whole_price *whole = source;
+    put_bytes(writer, "reference", whole->reference, written->problem->n_decisions);
 }
 
-static void write_whole(struct weft_json_writer *writer, const struct weft_problem *problem,
-                        const struct weft_prices *prices, int32_t n_groups)
+static void put_relies(const void *context, const void *source, struct weft_json_writer *writer)
 {
-    weft_json_key(writer, "whole");
-    weft_json_begin_array(writer);
-    for (int32_t k = 0; k < prices->n_whole; k++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_integer(writer, "slot", prices->whole[k].row % problem->n_slots);
-        if (prices->whole[k].row >= problem->n_slots)
-            weft_json_put_integer(writer, "tier", prices->whole[k].row / problem->n_slots);
-        weft_json_put_integer(writer, "step_bytes", prices->whole[k].step_bytes);
-        weft_json_put_integer(writer, "nu", prices->whole[k].nu);
-        weft_json_key(writer, "reference");
-        weft_json_begin_array(writer);
-        for (int32_t u = 0; u < problem->n_decisions; u++)
-            weft_json_add_integer(writer, prices->whole[k].reference[u]);
-        weft_json_end_array(writer);
-        weft_json_key(writer, "relies");
-        weft_json_begin_array(writer);
-        for (int32_t g = 0; g < n_groups; g++)
-            weft_json_add_integer(writer,
-                                  prices->whole[k].relies != NULL && prices->whole[k].relies[g]);
-        weft_json_end_array(writer);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
+    const struct written *written = context;
+    const struct weft_whole_price *whole = source;
+    put_bytes(writer, "relies", whole->relies, written->certificate->n_groups);
 }
 
-static void write_groups(struct weft_json_writer *writer, const struct weft_problem *problem,
-                         const struct weft_certificate *certificate)
+static const struct weft_key_table whole_table = WEFT_KEY_TABLE(
+    "A whole row.",
+    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_INT32, "slot", NULL, put_row, "of the row"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_INT32, "tier", NULL,
+                     "of the row; left out: the first"),
+    WEFT_KEY_RANGE(weft_whole_price, step_bytes, 1, WEFT_KEY_MOST, "unit in which the row counts"),
+    WEFT_KEY_COUNT(weft_whole_price, nu, "price of a byte, 2^-40 ns"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_INT64, "reference", NULL, put_reference,
+                 "strategy of each decision"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_INT64, "relies", NULL, put_relies, "1 or 0 by group"));
+
+/* The certificate's check refuses negative prices and other lanes, because it names the slot. */
+static const struct weft_key_table wait_table = WEFT_KEY_TABLE(
+    "The price of a slot's wait for blocks on a lane.",
+    WEFT_KEY_RANGE(weft_wait_price, slot, 0, INT32_MAX, "that several lanes may block"),
+    WEFT_KEY_RANGE(weft_wait_price, lane, 0, INT32_MAX, "one of them"),
+    WEFT_KEY_RANGE(weft_wait_price, kappa, -WEFT_KEY_MOST, WEFT_KEY_MOST, "2^-40, from 0 to 1"));
+
+static const struct weft_key_table chain_table = WEFT_KEY_TABLE(
+    "The price of a chain of items.",
+    WEFT_KEY_RANGE(weft_chain_price, item, 0, INT32_MAX, "the last of the chain"),
+    WEFT_KEY_RANGE(weft_chain_price, rho, -WEFT_KEY_MOST, WEFT_KEY_MOST, "2^-40, from 0 to 1"));
+
+static void put_lambda(const void *context, const void *source, struct weft_json_writer *writer)
 {
-    weft_json_key(writer, "groups");
-    weft_json_begin_array(writer);
-    for (int32_t g = 0; g < certificate->n_groups; g++) {
-        const struct weft_group *group = &certificate->groups[g];
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_strategies_write(&problem->decisions[group->decisions[0]], group->strategies, writer);
-        weft_json_key(writer, "decisions");
-        weft_json_begin_array(writer);
-        for (int32_t k = 0; k < group->n_decisions; k++)
-            weft_json_add_integer(writer, group->decisions[k]);
-        weft_json_end_array(writer);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
+    const struct weft_prices *prices = source;
+    put_array(writer, "lambda", prices->lambda, n_lambda(((const struct written *)context)->problem));
 }
+
+static void put_mu(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_prices *prices = source;
+    put_array(writer, "mu", prices->mu, n_mu(((const struct written *)context)->problem));
+}
+
+static void put_pi(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_certificate *certificate = ((const struct written *)context)->certificate;
+    const struct weft_prices *prices = source;
+    put_array(writer, "pi", prices->pi, (size_t)certificate->n_groups);
+}
+
+static const struct weft_key_table prices_table = WEFT_KEY_TABLE(
+    "Prices of a leaf.",
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_INT64, "lambda", NULL, put_lambda,
+                 "by lane except compute, and slot, 2^-40"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "waits", weft_prices, waits,
+                   n_waits, &wait_table, "by slot, then lane; others are 0"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "chains", weft_prices,
+                   chains, n_chains, &chain_table, "by item; others are 0"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_INT64, "mu", NULL, put_mu,
+                 "of a byte by tier and slot, 2^-40 ns"),
+    WEFT_KEY_PUT_RANGE(WEFT_KEY_LIST, WEFT_KEY_INT64, "pi", -WEFT_KEY_MOST, WEFT_KEY_MOST, put_pi,
+                       "by group, ns"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "whole", weft_prices, whole, n_whole,
+                   &whole_table, "prices of whole rows"));
 
 static const char *const moment_names[WEFT_MOMENT_COUNT + 1] = {"placed", "begun", "ended", NULL};
 
@@ -145,82 +177,6 @@ static void write_node(const struct weft_certificate_node *node, const struct we
     weft_json_end_object(writer);
 }
 
-void weft_certificate_write(const struct weft_certificate *certificate,
-                            const struct weft_problem *problem, struct weft_json_writer *writer)
-{
-    char hash[WEFT_HASH_TEXT_BYTES];
-    if (certificate->n_nodes == 0) {
-        weft_json_add_null(writer);
-        return;
-    }
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "problem", weft_hash_show(certificate->problem, hash));
-    write_groups(writer, problem, certificate);
-    weft_json_key(writer, "prices");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < certificate->n_prices; i++) {
-        weft_json_begin_object(writer);
-        write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
-        write_waits(writer, &certificate->prices[i]);
-        write_chains(writer, &certificate->prices[i]);
-        write_array(writer, "mu", certificate->prices[i].mu, n_mu(problem));
-        write_array(writer, "pi", certificate->prices[i].pi, (size_t)certificate->n_groups);
-        write_whole(writer, problem, &certificate->prices[i], certificate->n_groups);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-    weft_json_key(writer, "tree");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < certificate->n_nodes; i++)
-        write_node(&certificate->nodes[i], problem, writer);
-    weft_json_end_array(writer);
-    weft_json_end_object(writer);
-}
-
-/* Ranges of most values depend on the problem, so their readers have them. */
-
-static const struct weft_key_table group_table = WEFT_KEY_TABLE(
-    "Decisions that are counted.",
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL,
-                     "each decision has one of them, or none"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "decisions", NULL, "increasing"));
-
-static const struct weft_key_table whole_table = WEFT_KEY_TABLE(
-    "A whole row.", WEFT_KEY_PART(WEFT_KEY_INT32, "slot", NULL, "of the row"),
-    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_INT32, "tier", NULL,
-                     "of the row; left out: the first"),
-    WEFT_KEY_RANGE(weft_whole_price, step_bytes, 1, WEFT_KEY_MOST, "unit in which the row counts"),
-    WEFT_KEY_COUNT(weft_whole_price, nu, "price of a byte, 2^-40 ns"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "reference", NULL, "strategy of each decision"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "relies", NULL, "1 or 0 by group"));
-
-/* The certificate's check refuses negative prices and other lanes, because it names the slot. */
-static const struct weft_key_table wait_table = WEFT_KEY_TABLE(
-    "The price of a slot's wait for blocks on a lane.",
-    WEFT_KEY_RANGE(weft_wait_price, slot, 0, INT32_MAX, "that several lanes may block"),
-    WEFT_KEY_RANGE(weft_wait_price, lane, 0, INT32_MAX, "one of them"),
-    WEFT_KEY_RANGE(weft_wait_price, kappa, -WEFT_KEY_MOST, WEFT_KEY_MOST, "2^-40, from 0 to 1"));
-
-static const struct weft_key_table chain_table = WEFT_KEY_TABLE(
-    "The price of a chain of items.",
-    WEFT_KEY_RANGE(weft_chain_price, item, 0, INT32_MAX, "the last of the chain"),
-    WEFT_KEY_RANGE(weft_chain_price, rho, -WEFT_KEY_MOST, WEFT_KEY_MOST, "2^-40, from 0 to 1"));
-
-static const struct weft_key_table prices_table =
-    WEFT_KEY_TABLE("Prices of a leaf.",
-                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "lambda", NULL,
-                                    "by lane except compute, and slot, 2^-40"),
-                   WEFT_KEY_PART_AS(WEFT_KEY_LIST | WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "waits",
-                                    &wait_table, "by slot, then lane; others are 0"),
-                   WEFT_KEY_PART_AS(WEFT_KEY_LIST | WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "chains",
-                                    &chain_table, "by item; others are 0"),
-                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "mu", NULL,
-                                    "of a byte by tier and slot, 2^-40 ns"),
-                   WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "pi", WEFT_KEY_LIST, -WEFT_KEY_MOST,
-                                       WEFT_KEY_MOST, NULL, "by group, ns"),
-                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "whole", &whole_table,
-                                    "prices of whole rows"));
-
 static const struct weft_key_table leaf_table = WEFT_KEY_TABLE(
     "A leaf.", WEFT_KEY_PART(WEFT_KEY_INT32, "prices", NULL, "its prices"),
     WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "searched_ns", WEFT_KEY_OPTIONAL, 1, WEFT_KEY_MOST, NULL,
@@ -251,13 +207,37 @@ static const struct weft_key_table count_table = WEFT_KEY_TABLE(
 static const struct weft_key_table *const node_tables[] = {&leaf_table, &strategies_table,
                                                            &milestone_table, &count_table, NULL};
 
+static void put_tree(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct weft_certificate *certificate = source;
+    weft_json_key(writer, "tree");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < certificate->n_nodes; i++)
+        write_node(&certificate->nodes[i], ((const struct written *)context)->problem, writer);
+    weft_json_end_array(writer);
+}
+
 const struct weft_key_table weft_certificate_keys = WEFT_KEY_TABLE(
     "Proof of a bound; null if that is 0.",
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_certificate, problem, "its problem"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "groups", &group_table,
-                     "nodes and whole rows name them"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "prices", &prices_table, "leaves name them"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_VARIANT, "tree", node_tables, "in preorder"));
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "groups", weft_certificate, groups, n_groups,
+                   &group_table, "nodes and whole rows name them"),
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "prices", weft_certificate, prices, n_prices,
+                   &prices_table, "leaves name them"),
+    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_VARIANT, "tree", node_tables, put_tree, "in preorder"));
+
+void weft_certificate_write(const struct weft_certificate *certificate,
+                            const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    const struct written written = {certificate, problem};
+    if (certificate->n_nodes == 0) {
+        weft_json_add_null(writer);
+        return;
+    }
+    weft_json_begin_object(writer);
+    weft_keys_write(&weft_certificate_keys, &written, certificate, writer);
+    weft_json_end_object(writer);
+}
 
 struct reader {
     const struct weft_problem *problem;
@@ -306,47 +286,6 @@ static enum weft_status read_bytes(struct reader *reader, const struct weft_json
         bytes[i] = (uint8_t)numbers[i];
     }
     *out = bytes;
-    return WEFT_OK;
-}
-
-/* Reads a list of objects into an array of the pool, with `bytes` a member. An absent list is
- * empty.
- */
-static enum weft_status read_objects(struct reader *reader, const struct weft_json_value *object,
-                                     const char *where, const char *name,
-                                     const struct weft_key_table *table, size_t bytes, void **out,
-                                     int32_t *n_out)
-{
-    const struct weft_json_value *array;
-    char place[PLACE_BYTES + 32];
-    if (weft_json_member(object, name) == NULL) return WEFT_OK;
-    WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_ARRAY, &array, reader->err));
-    size_t n = weft_json_count(array);
-    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many %s", where, name);
-    char *members = weft_pool_array(reader->pool, n, bytes);
-    if (members == NULL) return weft_fail_memory(reader->err, "certificate");
-    int32_t i = 0;
-    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
-         it = weft_json_next(it), i++) {
-        snprintf(place, sizeof place, "%s: %s[%d]", where, name, i);
-        WEFT_TRY(weft_keys_read(table, it, place, reader->pool, members + (size_t)i * bytes,
-                                reader->err));
-    }
-    *out = members;
-    *n_out = i;
-    return WEFT_OK;
-}
-
-static enum weft_status read_waits(struct reader *reader, const struct weft_json_value *object,
-                                   const char *where, struct weft_prices *out)
-{
-    void *waits = NULL, *chains = NULL;
-    WEFT_TRY(read_objects(reader, object, where, "waits", &wait_table, sizeof *out->waits, &waits,
-                          &out->n_waits));
-    WEFT_TRY(read_objects(reader, object, where, "chains", &chain_table, sizeof *out->chains,
-                          &chains, &out->n_chains));
-    out->waits = waits;
-    out->chains = chains;
     return WEFT_OK;
 }
 
@@ -442,10 +381,9 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
          it = weft_json_next(it)) {
         struct weft_prices *prices = &out->prices[out->n_prices];
         snprintf(where, sizeof where, "%s: prices[%d]", reader->where, out->n_prices++);
-        WEFT_TRY(weft_keys_read(&prices_table, it, where, reader->pool, NULL, reader->err));
+        WEFT_TRY(weft_keys_read(&prices_table, it, where, reader->pool, prices, reader->err));
         WEFT_TRY(
             read_array(reader, it, where, "lambda", n_lambda(reader->problem), 0, &prices->lambda));
-        WEFT_TRY(read_waits(reader, it, where, prices));
         WEFT_TRY(read_array(reader, it, where, "mu", n_mu(reader->problem), 0, &prices->mu));
         WEFT_TRY(read_array(reader, it, where, "pi", (size_t)out->n_groups, -WEFT_PROBLEM_MOST,
                             &prices->pi));

@@ -160,6 +160,28 @@ static enum weft_status read_key(const struct weft_file_key *key,
     return weft_fail(err, WEFT_E_INTERNAL, "%s: no table reads the key \"%s\"", where, key->name);
 }
 
+static enum weft_status read_list(const struct weft_file_key *key,
+                                  const struct weft_json_value *object, const char *where,
+                                  struct weft_pool *pool, void *target, struct weft_error *err)
+{
+    const struct weft_json_value *array;
+    char place[PLACE_BYTES];
+    WEFT_TRY(weft_json_need(object, where, key->name, WEFT_JSON_ARRAY, &array, err));
+    const size_t n = weft_json_count(array);
+    if (n > INT32_MAX) return weft_fail(err, WEFT_E_DATA, "%s: too many %s", where, key->name);
+    char *members = weft_pool_array(pool, n, key->size);
+    if (members == NULL) return weft_fail_memory(err, where);
+    int32_t i = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it), i++) {
+        snprintf(place, sizeof place, "%s: %s[%d]", where, key->name, i);
+        WEFT_TRY(weft_keys_read(key->of, it, place, pool, members + (size_t)i * key->size, err));
+    }
+    memcpy((char *)target + key->offset, &members, sizeof members);
+    memcpy((char *)target + key->count, &i, sizeof i);
+    return WEFT_OK;
+}
+
 /* True of an optional key that is absent, and of a null that is allowed. */
 static bool may_stay(const struct weft_file_key *key, const struct weft_json_value *object)
 {
@@ -178,7 +200,10 @@ enum weft_status weft_keys_read(const struct weft_key_table *table,
         const struct weft_file_key *key = &table->keys[i];
         if (key->offset == WEFT_KEY_APART || (key->flags & WEFT_KEY_UNREAD)) continue;
         if (may_stay(key, object)) continue;
-        WEFT_TRY(read_key(key, object, where, pool, (char *)target + key->offset, err));
+        if (key->flags & WEFT_KEY_LIST)
+            WEFT_TRY(read_list(key, object, where, pool, target, err));
+        else
+            WEFT_TRY(read_key(key, object, where, pool, (char *)target + key->offset, err));
         if (key->n_given == sizeof(bool)) *(bool *)((char *)target + key->given) = true;
     }
     return WEFT_OK;

@@ -53,11 +53,11 @@
     {                                                                                              \
         name, WEFT_KEY_OBJECT, flags, 0, 0, 0, table, text, 0, 0, 0, 0, NULL                       \
     }
-/* A list: `member` points to n_member elements. An optional one is left out if it is empty. It is
- * written, and read by its own code. */
+/* A list: `member` points to n_member elements. An optional one is left out if it is empty. Lists
+ * of objects are read, unless they are UNREAD; others have their own code. */
 #define WEFT_KEY_ARRAY(flags, kind, name, type, member, n_member, of, text)                        \
     {                                                                                              \
-        name, kind, (flags) | WEFT_KEY_LIST | WEFT_KEY_UNREAD, offsetof(struct type, member), 0,   \
+        name, kind, (flags) | WEFT_KEY_LIST, offsetof(struct type, member), 0,                     \
             WEFT_KEY_MOST, of, text, sizeof(*((struct type *)NULL)->member),                       \
             offsetof(struct type, n_member), WEFT_KEY_GIVEN(type, n_member, n_member), NULL        \
     }

@@ -7,16 +7,16 @@
 static const char curve_text[] = "Times by size, linear between two points.";
 const struct weft_key_table weft_curve_bytes_keys =
     WEFT_KEY_TABLE_OPEN(curve_text,
-                        WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "bytes", weft_curve, x, n,
+                        WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "bytes", weft_curve, x, n,
                                        NULL, "of a block or a collective, increasing"),
-                        WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "ns", weft_curve, ns, n,
+                        WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "ns", weft_curve, ns, n,
                                        NULL, "of each"));
 
 const struct weft_key_table weft_curve_elements_keys = WEFT_KEY_TABLE_OPEN(
     curve_text,
-    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "elements", weft_curve, x, n, NULL,
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "elements", weft_curve, x, n, NULL,
                    "of one rank, increasing"),
-    WEFT_KEY_ARRAY(WEFT_KEY_NEEDED, WEFT_KEY_INT64, "ns", weft_curve, ns, n, NULL, "of each"));
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "ns", weft_curve, ns, n, NULL, "of each"));
 
 /* The right end of the segment that gives the value at x, at or after the first point. */
 static int32_t find_segment(const struct weft_curve *curve, int64_t x)

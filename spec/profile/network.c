@@ -7,7 +7,7 @@
 #include "base/shown.h"
 #include "base/units.h"
 
-enum { MOST_HOSTS = 65536, MOST_PAIRS = 1 << 24 };
+enum { MOST_HOSTS = 65536 };
 
 #define CURVE_OF(flags, name, group, kind, text)                                                   \
     WEFT_CURVE_KEY(flags, name, bytes, weft_profile_network, levels[group][kind], text)
@@ -65,28 +65,6 @@ static const char *const group_keys[WEFT_GROUP_COUNT] = {
 
 /* File */
 
-static enum weft_status read_hosts(const struct weft_json_value *object, const char *source,
-                                   struct weft_pool *pool, struct weft_profile_network *out,
-                                   struct weft_error *err)
-{
-    const struct weft_json_value *list;
-    WEFT_TRY(weft_json_need(object, source, "hosts", WEFT_JSON_ARRAY, &list, err));
-    const size_t n = weft_json_count(list);
-    if (n < 2 || n > MOST_HOSTS)
-        return weft_fail(err, WEFT_E_DATA, "%s: hosts has %zu entries; must have 2 to %d", source,
-                         n, MOST_HOSTS);
-    struct weft_network_host *hosts = weft_pool_array(pool, n, sizeof *hosts);
-    if (hosts == NULL) return weft_fail_memory(err, "a profile");
-    for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
-         value = weft_json_next(value)) {
-        char where[640];
-        snprintf(where, sizeof where, "%s: hosts[%d]", source, out->n_hosts);
-        WEFT_TRY(weft_keys_read(&host_table, value, where, pool, &hosts[out->n_hosts++], err));
-    }
-    out->hosts = hosts;
-    return WEFT_OK;
-}
-
 /* Each pair comes once, in order. */
 static enum weft_status check_pair(const struct weft_profile_network *network,
                                    const struct weft_network_pair *before,
@@ -102,28 +80,18 @@ static enum weft_status check_pair(const struct weft_profile_network *network,
     return WEFT_OK;
 }
 
-static enum weft_status read_pairs(const struct weft_json_value *object, const char *source,
-                                   struct weft_pool *pool, struct weft_profile_network *out,
-                                   struct weft_error *err)
+static enum weft_status check_network(const struct weft_profile_network *network, const char *where,
+                                      struct weft_error *err)
 {
-    const struct weft_json_value *list;
-    WEFT_TRY(weft_json_need(object, source, "pairs", WEFT_JSON_ARRAY, &list, err));
-    const size_t n = weft_json_count(list);
-    if (n > MOST_PAIRS)
-        return weft_fail(err, WEFT_E_DATA, "%s: pairs has %zu entries; must have at most %d",
-                         source, n, MOST_PAIRS);
-    struct weft_network_pair *pairs = weft_pool_array(pool, n, sizeof *pairs);
-    if (pairs == NULL) return weft_fail_memory(err, "a profile");
-    for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
-         value = weft_json_next(value)) {
-        struct weft_network_pair *pair = &pairs[out->n_pairs];
-        char where[640];
-        snprintf(where, sizeof where, "%s: pairs[%d]", source, out->n_pairs);
-        WEFT_TRY(weft_keys_read(&pair_table, value, where, NULL, pair, err));
-        WEFT_TRY(check_pair(out, out->n_pairs > 0 ? pair - 1 : NULL, pair, where, err));
-        out->n_pairs++;
+    char place[640];
+    if (network->n_hosts < 2 || network->n_hosts > MOST_HOSTS)
+        return weft_fail(err, WEFT_E_DATA, "%s: hosts has %d entries; must have 2 to %d", where,
+                         network->n_hosts, MOST_HOSTS);
+    for (int32_t p = 0; p < network->n_pairs; p++) {
+        const struct weft_network_pair *pair = &network->pairs[p];
+        snprintf(place, sizeof place, "%s: pairs[%d]", where, p);
+        WEFT_TRY(check_pair(network, p > 0 ? pair - 1 : NULL, pair, place, err));
     }
-    out->pairs = pairs;
     return WEFT_OK;
 }
 
@@ -165,8 +133,7 @@ enum weft_status weft_profile_network_read(const struct weft_json_value *root, c
         WEFT_TRY(weft_json_need(root, source, "network", WEFT_JSON_OBJECT, &object, err));
         snprintf(where, sizeof where, "%s: network", source);
         WEFT_TRY(weft_keys_read(&weft_profile_network_keys, object, where, pool, &read, err));
-        WEFT_TRY(read_hosts(object, where, pool, &read, err));
-        WEFT_TRY(read_pairs(object, where, pool, &read, err));
+        WEFT_TRY(check_network(&read, where, err));
     }
     WEFT_TRY(read_levels(root, source, pool, &read, err));
     *out = read;

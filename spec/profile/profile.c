@@ -85,7 +85,7 @@ const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_RANGE(weft_profile, ranks, 1, MOST_RANKS, "that were measured together"),
     WEFT_KEY_INSIDE(WEFT_KEY_OPTIONAL | WEFT_KEY_FLAT | WEFT_KEY_UNREAD, "measured_on",
                     weft_profile, origin, &weft_profile_origin_keys, "by a program that notes it"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "layers", weft_profile, layers, n_layers,
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "layers", weft_profile, layers, n_layers,
                    &times_table, "a time for each key"),
     WEFT_KEY_OWN(WEFT_KEY_UNREAD, "collectives", &collectives_table, "by size"),
     TEXT_IF(device, "that was measured, if it is not `cpu`"),
@@ -329,26 +329,14 @@ static enum weft_status read_rates(const struct weft_json_value *root, const cha
     return WEFT_OK;
 }
 
-static enum weft_status read_bases(const struct weft_json_value *root, const char *source,
-                                   struct weft_profile *profile, struct weft_error *err)
+static enum weft_status check_bases(const struct weft_profile *profile, const char *source,
+                                    struct weft_error *err)
 {
-    const struct weft_json_value *list;
-    if (weft_json_member(root, "bases") == NULL) return WEFT_OK;
-    WEFT_TRY(weft_json_need(root, source, "bases", WEFT_JSON_ARRAY, &list, err));
-    profile->bases = weft_pool_array(&profile->pool, weft_json_count(list), sizeof *profile->bases);
-    if (profile->bases == NULL) return weft_fail_memory(err, "a profile");
-    for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
-         value = weft_json_next(value)) {
-        char where[512];
-        struct weft_profile_base *base = &profile->bases[profile->n_bases];
-        snprintf(where, sizeof where, "%s: bases[%d]", source, profile->n_bases);
-        WEFT_TRY(weft_keys_read(&base_table, value, where, &profile->pool, base, err));
-        for (int32_t i = 0; i < profile->n_bases; i++)
-            if (profile->bases[i].micro_batch == base->micro_batch)
-                return weft_fail(err, WEFT_E_DATA, "%s: micro_batch %lld is there twice", where,
-                                 (long long)base->micro_batch);
-        profile->n_bases++;
-    }
+    for (int32_t b = 0; b < profile->n_bases; b++)
+        for (int32_t i = 0; i < b; i++)
+            if (profile->bases[i].micro_batch == profile->bases[b].micro_batch)
+                return weft_fail(err, WEFT_E_DATA, "%s: bases[%d]: micro_batch %lld is there twice",
+                                 source, b, (long long)profile->bases[b].micro_batch);
     return WEFT_OK;
 }
 
@@ -366,7 +354,7 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
     WEFT_TRY(weft_keys_read(&weft_profile_keys, root, source, pool, profile, err));
     WEFT_TRY(weft_profile_origin_read(root, source, pool, &profile->origin, err));
     WEFT_TRY(read_layers(root, source, profile, err));
-    WEFT_TRY(read_bases(root, source, profile, err));
+    WEFT_TRY(check_bases(profile, source, err));
     WEFT_TRY(weft_json_need(root, source, "collectives", WEFT_JSON_OBJECT, &collectives, err));
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
         WEFT_TRY(weft_curve_read(collectives, source, collective_names[kind], "bytes", pool,

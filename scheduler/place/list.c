@@ -37,14 +37,23 @@ static void add_run(struct weft_list *list, struct weft_list_lane *lane, int32_t
                                .furthest = it->last > ahead ? it->last : ahead};
 }
 
-static void open_gather(struct weft_list *list, int32_t position)
+/* The words of a lane's set of open gathers. */
+static uint64_t *open_set(const struct weft_list *list, enum weft_list_set set, int32_t lane)
 {
-    list->open[position / 64] |= UINT64_C(1) << position % 64;
+    return list->open + (size_t)((int32_t)set * list->n_lanes + lane) * (size_t)list->n_words;
 }
 
-static void close_gather(struct weft_list *list, int32_t position)
+static void mark_gather(struct weft_list *list, int32_t position, bool open)
 {
-    list->open[position / 64] &= ~(UINT64_C(1) << position % 64);
+    const struct weft_problem_item *of = weft_list_item(list, list->table->gathers[position]);
+    const bool in[WEFT_LIST_SETS] = {[WEFT_LIST_ALL] = true,
+                                     [WEFT_LIST_FREE] = of->item.stair_bytes == 0,
+                                     [WEFT_LIST_CHAINED] = of->after >= 0};
+    const uint64_t bit = UINT64_C(1) << position % 64;
+    for (int set = 0; set < WEFT_LIST_SETS; set++) {
+        uint64_t *word = open_set(list, (enum weft_list_set)set, of->lane) + position / 64;
+        if (in[set]) *word = open ? *word | bit : *word & ~bit;
+    }
 }
 
 /* Opens the gathers with a window that begins in the slot. */
@@ -54,22 +63,31 @@ static void open_gathers(struct weft_list *list)
     for (; list->n_opened < table->n_gathers; list->n_opened++) {
         const int32_t position = list->opening[list->n_opened], item = table->gathers[position];
         if (weft_list_item(list, item)->item.first > list->slot) return;
-        if (list->left[item] > 0) open_gather(list, position);
+        if (list->left[item] > 0) mark_gather(list, position, true);
     }
 }
 
-/* Position of the first open gather from `at` on, or -1. */
-static int32_t next_open(const struct weft_list *list, int32_t at)
+/* Number of the lowest bit of a word, which is not 0. */
+static int32_t lowest_bit(uint64_t word)
 {
-    const int32_t n_words = list->table->n_gathers / 64 + 1;
-    int32_t w = at / 64;
-    uint64_t word = list->open[w] & (UINT64_MAX << at % 64);
-    while (word == 0 && ++w < n_words)
-        word = list->open[w];
-    if (word == 0) return -1;
-    for (at = w * 64; (word & 1) == 0; at++)
-        word >>= 1;
+    int32_t at = 0;
+    for (int32_t half = 32; half > 0; half /= 2) {
+        if ((word & ((UINT64_C(1) << half) - 1)) != 0) continue;
+        word >>= half;
+        at += half;
+    }
     return at;
+}
+
+/* Position of the first gather of a set from `at` on, or -1. */
+static int32_t next_open(const struct weft_list *list, const uint64_t *set, int32_t at)
+{
+    int32_t w = at / 64;
+    if (w >= list->n_words) return -1;
+    uint64_t word = set[w] & (UINT64_MAX << at % 64);
+    while (word == 0 && ++w < list->n_words)
+        word = set[w];
+    return word == 0 ? -1 : w * 64 + lowest_bit(word);
 }
 
 /* Puts the item's next n blocks on its lane. Returns the index of their first move, or -1 if the
@@ -83,7 +101,7 @@ static int32_t put_blocks(struct weft_list *list, int32_t item, int32_t n)
     lane->upto[weft_list_item(list, item)->item.last] = lane->n_put;
     list->left[item] -= n;
     if (list->left[item] == 0 && weft_list_item(list, item)->item.acquires)
-        close_gather(list, list->position[item]);
+        mark_gather(list, list->position[item], false);
     if (!list->moves) return -1;
     /* A launch keeps a postponed block from an earlier one. */
     const bool launches = list->puts_off || list->has_chains;
@@ -392,21 +410,19 @@ static bool gather_fits(struct weft_list *list, int32_t item)
 static int32_t early_gather(struct weft_list *list, int32_t lane)
 {
     const struct weft_digest *table = list->table;
-    bool free_only = false;
+    const uint64_t *set = open_set(list, WEFT_LIST_ALL, lane);
     list->moving[lane].is_full = false;
     if (!list->hooks[list->slot]) return -1;
-    for (int32_t i = next_open(list, list->gather_at); i >= 0; i = next_open(list, i + 1)) {
+    for (int32_t i = list->gather_at; (i = next_open(list, set, i)) >= 0; i++) {
         int32_t item = table->gathers[i];
         const struct weft_item *it = &weft_list_item(list, item)->item;
-        if (weft_list_item(list, item)->lane != lane || is_put_off(list, item)) continue;
-        if (weft_problem_must_block(list->table->problem, it)) continue;
+        if (is_put_off(list, item) || weft_problem_must_block(list->table->problem, it)) continue;
         if (blocks_ahead(list, item) <= 0) continue;
-        if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
         list->moving[lane].is_full = true;
         if (it->last == list->slot) continue; /* this gather will block, the next need not */
         if (!list->has_free_gathers) break;
-        free_only = true;
+        set = open_set(list, WEFT_LIST_FREE, lane);
     }
     return -1;
 }
@@ -481,10 +497,10 @@ static bool put_fresh(struct weft_list *list, int32_t lane)
 {
     const struct weft_digest *table = list->table;
     bool must = !may_begin_next(list);
-    const int32_t first = list->has_chains ? next_open(list, list->gather_at) : -1;
-    for (int32_t i = first; i >= 0; i = next_open(list, i + 1)) {
+    const uint64_t *chained = open_set(list, WEFT_LIST_CHAINED, lane);
+    for (int32_t i = list->gather_at; (i = next_open(list, chained, i)) >= 0; i++) {
         int32_t item = table->gathers[i];
-        if (weft_list_item(list, item)->lane != lane || !is_fresh(list, item)) continue;
+        if (!is_fresh(list, item)) continue;
         bool due = weft_list_item(list, item)->item.last == list->slot;
         if ((!due && is_put_off(list, item)) || !gather_fits(list, item)) continue;
         put_gather(list, item);

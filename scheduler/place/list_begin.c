@@ -30,6 +30,12 @@ static void order_openings(struct weft_list *list, int32_t *ends)
         list->opening[--ends[weft_list_item(list, table->gathers[i])->item.first]] = i;
 }
 
+/* Words of all sets of open gathers. */
+static size_t open_words(const struct weft_list *list)
+{
+    return WEFT_LIST_SETS * (size_t)list->n_lanes * (size_t)list->n_words;
+}
+
 enum weft_status weft_list_create(const struct weft_digest *table, struct weft_list **out,
                                   struct weft_error *err)
 {
@@ -46,12 +52,13 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->n_stretches = table->n_slots / WEFT_LIST_STRETCH + 1;
     list->highest =
         calloc((size_t)list->n_tiers * (size_t)list->n_stretches, sizeof *list->highest);
-    list->open = calloc((size_t)table->n_gathers / 64 + 1, sizeof *list->open);
+    list->n_lanes = table->problem->n_lanes;
+    list->n_words = table->n_gathers / 64 + 1;
+    list->open = calloc(open_words(list), sizeof *list->open);
     list->position = calloc(n_items + (size_t)table->n_gathers, sizeof *list->position);
     list->hooks = calloc(n_slots, sizeof *list->hooks);
     bool ok = list->fixed && list->left && list->done_ns && list->waits && list->highest &&
               list->open && list->position && list->hooks;
-    list->n_lanes = table->problem->n_lanes;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
         lane->runs = calloc((size_t)table->n_blocks + 1, sizeof *lane->runs);
@@ -240,7 +247,7 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
     list->pending = 0;
     list->n_moves = 0;
     list->gather_at = list->reduction_at = list->n_opened = 0;
-    memset(list->open, 0, ((size_t)list->table->n_gathers / 64 + 1) * sizeof *list->open);
+    memset(list->open, 0, open_words(list) * sizeof *list->open);
     begin_rows(list, rule.stages);
     begin_clear(list, rule.clear);
 }

@@ -51,6 +51,14 @@ struct weft_list_lane {
 /* Rows that `highest` sums up. Windows of a thousand slots are checked and filled often. */
 enum { WEFT_LIST_STRETCH = 32 };
 
+/* Sets of a lane's open gathers. A search looks at no gather that it cannot take. */
+enum weft_list_set {
+    WEFT_LIST_ALL,
+    WEFT_LIST_FREE,    /* of zero bytes */
+    WEFT_LIST_CHAINED, /* that follow another item */
+    WEFT_LIST_SETS
+};
+
 struct weft_list {
     const struct weft_digest *table;
     struct weft_work *work; /* borrowed; NULL: no work is counted */
@@ -81,8 +89,9 @@ struct weft_list {
     int64_t pending; /* in all tiers, by incomplete reductions */
     int32_t slot, n_moves;
     /* Gathers with an open window and blocks left, one bit for each position in the table's order,
-     * and the order in which windows open. */
-    uint64_t *open;
+     * by set and lane; and the order in which windows open. */
+    uint64_t *open; /* [WEFT_LIST_SETS][n_lanes][n_words] */
+    int32_t n_words;
     int32_t *position; /* [n_items] */
     int32_t *opening;  /* [n_gathers]: positions by first slot */
     int32_t n_opened;

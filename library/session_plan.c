@@ -239,23 +239,34 @@ static enum weft_status plan_start(struct weft_session *session,
     return WEFT_OK;
 }
 
-/* Finds the period with the least device memory, and leaves the session with its stages. */
-static enum weft_status find_leanest(struct weft_session *session,
-                                     const struct weft_variant *variants, int32_t n,
-                                     int32_t *leanest, struct weft_error *err)
+/* Whether a refusal says that the period's problem does not fit. Otherwise the planner does not
+ * apply there. */
+static bool is_infeasible(const struct weft_error *refusal)
+{
+    return refusal->status == WEFT_E_INFEASIBLE;
+}
+
+/* Finds the period with the least device memory of those that the planner applies to, and leaves
+ * the session with its stages. If it applies to none, finds the first period of micro-step after
+ * micro-step, which every planner knows. */
+static enum weft_status find_told(struct weft_session *session, const struct weft_variant *variants,
+                                  const struct weft_error *refusals, int32_t n, int32_t *told,
+                                  struct weft_error *err)
 {
     int64_t least = INT64_MAX;
-    *leanest = 0;
+    *told = 0;
+    for (int32_t v = n - 1; v >= 0; v--)
+        if (variants[v].rule.layers == 0) *told = v;
     for (int32_t v = 0; v < n; v++) {
+        if (!is_infeasible(&refusals[v])) continue;
         WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
         int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
         if (bytes < 0) return weft_fail_memory(err, "the least limit");
-        if (bytes >= least) continue;
+        if (bytes >= least && is_infeasible(&refusals[*told])) continue;
         least = bytes;
-        *leanest = v;
+        *told = v;
     }
-    return *leanest == n - 1 ? WEFT_OK
-                             : weft_session_stage_variant(session, &variants[*leanest], err);
+    return weft_session_stage_variant(session, &variants[*told], err);
 }
 
 /* Tells that a resumed run keeps what the config leaves open. */
@@ -269,24 +280,20 @@ static const char *kept_text(const struct weft_session *session)
                : "";
 }
 
-/* The error if no period has a plan. It is the leanest period's, unless the planner does not apply
- * there. It is the first period's if the planner applies to none. */
+/* The error if no period has a plan: of the leanest period that the planner applies to. */
 static enum weft_status refuse_all(struct weft_session *session,
                                    const struct weft_variant *variants,
                                    const struct weft_error *refusals, int32_t n,
                                    struct weft_error *err)
 {
-    int32_t leanest, told;
-    WEFT_TRY(find_leanest(session, variants, n, &leanest, err));
-    told = leanest;
-    for (int32_t v = 0; v < n && refusals[told].status != WEFT_E_INFEASIBLE; v++)
-        if (refusals[v].status == WEFT_E_INFEASIBLE) told = v;
-    if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
-    /* If any period may offload state, the first one may. */
-    const bool more = variants[0].rule.offloaded && !variants[told].rule.offloaded;
+    int32_t told;
+    WEFT_TRY(find_told(session, variants, refusals, n, &told, err));
+    /* If any period may offload state, the first one of an order may. */
+    const bool more =
+        variants[0].rule.offloaded && !variants[told].rule.offloaded && is_infeasible(&refusals[0]);
     char relief[512] = "";
-    if (refusals[told].status == WEFT_E_INFEASIBLE)
-        weft_session_tell_reliefs(session, &variants[leanest], relief, sizeof relief);
+    if (is_infeasible(&refusals[told]))
+        weft_session_tell_reliefs(session, &variants[told], relief, sizeof relief);
     char split[128] = "";
     if (session->config->train.asked.micro_batch == 0 && session->config->kept.micro_batch == 0)
         snprintf(split, sizeof split,

@@ -173,17 +173,20 @@ static enum weft_status find_least_paged(struct weft_paged *run, int64_t *bytes,
     return WEFT_OK;
 }
 
-/* WEFT_E_DATA, with the rule's reason, if a rule refuses the problem even without a limit. No limit
- * would help then. */
+/* WEFT_E_DATA, with the rule's reason, if a rule refuses the problem even without a limit of any
+ * tier or of policies. No limit would help then. */
 static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
     struct weft_outcome outcome = {.pool = &run->pool};
     if (run->planner->searches || run->planner->solves) return WEFT_OK;
     struct weft_problem ample = *run->problem;
-    ample.tiers[0].limit_bytes = INT64_MAX;
-    enum weft_status status = weft_planner_decide(run->planner, &ample, run->options,
-                                                  &run->candidate, &outcome, &refusal);
+    struct weft_schedule_options options = *run->options;
+    for (int32_t tier = 0; tier < ample.n_tiers; tier++)
+        ample.tiers[tier].limit_bytes = INT64_MAX;
+    options.policy_limit_bytes = 0;
+    enum weft_status status =
+        weft_planner_decide(run->planner, &ample, &options, &run->candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) status = WEFT_E_DATA;
     return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }

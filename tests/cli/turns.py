@@ -83,6 +83,33 @@ def the_planner_chooses_the_order(weft):
 
 
 @case
+def a_limit_that_is_too_small_exits_with_78(weft):
+    """Whichever tier or order refuses. A planner that applies to no order exits with 65."""
+    for order in ("step", "auto"):
+        for planner in ("ilp", "greedy", "fsdp2", "all-fsdp", "two-stage"):
+            config = weft.write("run.json", of(order))
+            code, _, told = weft.run("plan", config, "--planner", planner, "--memory-limit", "100KiB")
+            assert code == 78 and "its published rule runs" not in told, (order, planner, code, told)
+    offload = {"state": ["device", "host"], "activations": ["device", "host"], "update": ["device", "host"]}
+    little = {"cluster__host": {**HOST, "memory_limit": "10KiB"}, "plan__offload": offload}
+    for planner in ("zero-offload", "fsdp2-cpu-offload"):
+        weft.expect(78, "plan", weft.write("run.json", of("step", **little)), "--planner", planner,
+                    says=f"planner {planner}: its plan holds")
+    weft.expect(78, "plan", weft.write("run.json", of("step", plan__policy_limit="10KiB")), "--planner", "two-stage",
+                says="for the choice of policies")
+
+
+@case
+def a_rule_for_one_order_is_refused_by_its_own_reason(weft):
+    splits = {"train__batch": 8, "train__micro_batch": "auto", "train__grad_accum": None}
+    for changes in ({}, splits):
+        config = weft.write("run.json", of("auto", plan__recompute="none", **changes))
+        _, _, told = weft.run("plan", config, "--planner", "recompute-all")
+        weft.expect(65, "plan", config, "--planner", "recompute-all", says="gives every layer the level whole")
+        assert "its published rule runs" not in told, told
+
+
+@case
 def runs_end_in_the_bits_of_the_other_order(weft):
     for clip in (0.5, 0):
         expected = fingerprint(weft, of("step", train__reduce="step", train__clip_norm=clip), weft.fresh("step"))

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/study/attempt.h"
+#include "cli/study/other_order.h"
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "plan/plan.h"
@@ -104,8 +107,71 @@ static enum weft_status find_stairs(const struct weft_cli *cli, const struct wef
     return status;
 }
 
+/* Opens the plan with its config and its profile, and finds its other order. */
+static enum weft_status find_order(const struct weft_cli *cli, const char *path,
+                                   const struct limits *limits, struct weft_session *session,
+                                   struct weft_order_study *out, struct weft_error *err)
+{
+    WEFT_TRY(weft_cli_read_config(cli, cli->config, session, err));
+    if (weft_session_must_measure(session)) return weft_cli_refuse_plan(path, cli->config, err);
+    WEFT_TRY(weft_session_stage(session, NULL, err));
+    WEFT_TRY(weft_session_load(session, path, err));
+    if (session->plan->problem->period.n_micro < 2) return WEFT_OK;
+    weft_watch_begin(cli->watch, "explain");
+    const enum weft_status status = weft_order_study_make(session, limits->units, out, err);
+    weft_watch_end(cli->watch);
+    return status;
+}
+
+/* The config of a run's directory, with its profile: *own is the command line with both. False if
+ * the operand is a plan's file or the command line names a config. */
+static bool take_run(const struct weft_cli *cli, const char *path, char config[PATH_BYTES],
+                     char profile[PATH_BYTES], struct weft_cli *own)
+{
+    const char *operand = cli->operands[0];
+    *own = *cli;
+    if (cli->config != NULL || strcmp(operand, path) == 0) return false;
+    snprintf(config, PATH_BYTES, "%s/config.json", operand);
+    snprintf(profile, PATH_BYTES, "%s/profile.json", operand);
+    if (access(config, R_OK) != 0) return false;
+    own->config = config;
+    if (cli->profile == NULL && access(profile, R_OK) == 0) own->profile = profile;
+    return true;
+}
+
+/* Adds the other order of micro-steps. A run's directory that cannot tell it is no error. */
+static enum weft_status explain_order(const struct weft_cli *cli, const struct weft_plan *plan,
+                                      const char *path, const struct limits *limits,
+                                      struct weft_answer *answer, struct weft_error *err)
+{
+    char config[PATH_BYTES], profile[PATH_BYTES];
+    struct weft_cli own;
+    struct weft_session session = {0};
+    struct weft_order_study study = {0};
+    struct weft_error why = {0};
+    enum weft_status status = WEFT_OK;
+    const bool is_run = take_run(cli, path, config, profile, &own);
+    if (own.config != NULL) status = find_order(&own, path, limits, &session, &study, &why);
+    if (status == WEFT_E_DATA && is_run) {
+        weft_log(WEFT_LOG_INFO, "the other order of micro-steps is not known: %s", why.text);
+        weft_order_study_finish(&study);
+        status = WEFT_OK;
+    }
+    if (status == WEFT_OK)
+        weft_explain_order(
+            plan,
+            study.found.own_least_bytes > 0 || study.found.refused != NULL ? &study.found : NULL,
+            answer);
+    else
+        weft_fail_again(err, &why, "%s", why.text);
+    weft_order_study_finish(&study);
+    weft_session_close(&session);
+    return status;
+}
+
 static enum weft_status explain_plan(const struct weft_cli *cli, const struct weft_plan *plan,
-                                     const struct limits *limits, struct weft_error *err)
+                                     const char *path, const struct limits *limits,
+                                     struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
     struct weft_answer answer = {0};
@@ -115,6 +181,7 @@ static enum weft_status explain_plan(const struct weft_cli *cli, const struct we
         weft_report_plan(plan, &answer);
         weft_answer_say(&answer, NULL, "\n");
     }
+    WEFT_TRY(explain_order(cli, plan, path, limits, &answer, err));
     weft_explain(plan, step_ns, cli->all ? INT32_MAX : WEFT_EXPLAIN_ROWS, &answer);
     return weft_cli_emit_answer(cli, &answer, err);
 }
@@ -188,6 +255,17 @@ static enum weft_status explain_kind(const struct weft_cli *cli, struct weft_err
     return status;
 }
 
+/* Limits of work and time are of this verb, and also overrides. */
+static enum weft_status need_config(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_cli other = *cli;
+    other.n_overrides = 0;
+    for (int32_t i = 0; i < cli->n_overrides; i++)
+        other.n_overrides += strncmp(cli->overrides[i], "plan.work_limit=", 16) != 0 &&
+                             strncmp(cli->overrides[i], "plan.time_limit=", 16) != 0;
+    return weft_cli_need_config(&other, err);
+}
+
 static enum weft_status run_explain(const struct weft_cli *cli, struct weft_error *err)
 {
     if (cli->kind != NULL && cli->n_operands > 0)
@@ -198,11 +276,12 @@ static enum weft_status run_explain(const struct weft_cli *cli, struct weft_erro
     struct limits limits;
     struct weft_plan *plan = NULL;
     char path[PATH_BYTES];
+    WEFT_TRY(need_config(cli, err));
     WEFT_TRY(read_limits(cli, &limits, err));
     WEFT_TRY(find_plan(cli->operands[0], path, err));
     enum weft_status status = weft_plan_read(path, &plan, err);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, path, err);
-    if (status == WEFT_OK) status = explain_plan(cli, plan, &limits, err);
+    if (status == WEFT_OK) status = explain_plan(cli, plan, path, &limits, err);
     weft_plan_destroy(plan);
     return status;
 }
@@ -224,9 +303,13 @@ const struct weft_command weft_command_explain = {
         "alarm after --time-limit, if that is given. Tables are cut after 20 rows, unless --all "
         "is\n"
         "given.\n"
+        "With --config CONFIG, or of a run's directory: what the other order of micro-steps costs\n"
+        "(plan.micro_step_order), with as much work again. It names the step and its bound, the\n"
+        "lane that binds, the fullest slot, and the least limit.\n"
         "With --kind NAME it prints the recipe of a layer type of Weft's, as JSON: an element to\n"
         "copy into model.kinds of a config (docs/recipes.md).",
-    .flags = "--all --work-limit --time-limit --kind",
+    .flags = "--all --work-limit --time-limit --kind --config --set --model --cluster --layers "
+             "--ranks --seed --profile --memory-limit",
     .least_operands = 0,
     .most_operands = 1,
     .run = run_explain,

@@ -25,8 +25,9 @@ def of(order="layer", **changes):
 
 
 def plan(weft, config, *flags):
-    weft.expect(0, "plan", weft.write("run.json", config), "-q", "-o", "plan.json", *flags)
-    return json.loads((weft.directory / "plan.json").read_text())
+    path = flags[1] if flags[:1] == ("-o",) else "plan.json"
+    weft.expect(0, "plan", weft.write("run.json", config), "-q", *(flags or ("-o", path)))
+    return json.loads((weft.directory / path).read_text())
 
 
 def fingerprint(weft, config, run, *flags):
@@ -107,6 +108,49 @@ def a_rule_for_one_order_is_refused_by_its_own_reason(weft):
         _, _, told = weft.run("plan", config, "--planner", "recompute-all")
         weft.expect(65, "plan", config, "--planner", "recompute-all", says="gives every layer the level whole")
         assert "its published rule runs" not in told, told
+
+
+@case
+def explain_tells_the_other_order(weft):
+    """Its step is that of a plan in that order, and its bound that of no plan is faster."""
+    for order, other in (("step", "layer"), ("layer", "step")):
+        made = plan(weft, of(order, train__reduce="step"))
+        there = plan(weft, of(other, train__reduce="step"), "-o", "there.json")
+        plan(weft, of(order, train__reduce="step"))
+        flags = ("explain", "plan.json", "--config", "run.json", "--work-limit", "100M")
+        said = json.loads(weft.expect(0, *flags, "--json"))["other_order"]
+        assert said["order"] == other and said["fits"] and said["refused"] is None, said
+        steps = [one["prediction"]["step_ns"] for one in (made, there)]
+        assert said["bound_ns"] <= said["step_ns"] <= 1.02 * steps[1], (said, steps)
+        assert said["bound_ns"] <= steps[1] and (said["step_ns"] > steps[0]) == (order == "layer"), (said, steps)
+        assert (said["least_bytes"] > said["own_least_bytes"]) == (other == "layer"), said
+        assert said["lane"]["name"] == "network" and 0 < said["lane"]["share"] <= 1, said
+        assert said["row"]["slot"] and said["row"]["micro_steps"] >= 1, said
+        told = " ".join(weft.expect(0, *flags).split())
+        for words in ("the other order of micro-steps: " + {"layer": "by layer", "step": "one after"}[other],
+                      "lane network is busy", "its fullest slot " + said["row"]["slot"]):
+            assert words in told, (words, told)
+    fingerprint(weft, of("layer", train__steps=1), "explained", "--work-limit", "20M")
+    known = json.loads(weft.expect(0, "explain", "explained", "--json"))["other_order"]
+    assert known["order"] == "step" and known["step_ns"] > 0, known
+    assert json.loads(weft.expect(0, "explain", "explained/plan.json", "--json"))["other_order"] is None
+    weft.expect(0, "plan", weft.write("run.json", of("step", train__reduce="micro_step")), "-o", "plan.json", "-q")
+    assert "not possible here: all micro-steps of a layer add up one gradient" in " ".join(
+        weft.expect(0, "explain", "plan.json", "--config", "run.json").split())
+
+
+@case
+def explain_names_what_the_other_order_lacks(weft):
+    """By layer all micro-steps' activations live at once, so a low limit holds one order alone."""
+    config = of("step", train__grad_accum=8, train__reduce="step", plan__recompute="none", cluster__memory_limit="1MiB")
+    config["model"]["layers"][1].update(repeat=4)
+    weft.expect(0, "plan", weft.write("run.json", config), "-q", "-o", "plan.json")
+    said = json.loads(weft.expect(0, "explain", "plan.json", "--config", "run.json", "--json"))["other_order"]
+    assert not said["fits"] and said["least_bytes"] > 1 << 20 and "bound_ns" not in said, said
+    assert said["row"]["category"] == "activations" and said["row"]["micro_steps"] == 8, said
+    told = " ".join(weft.expect(0, "explain", "plan.json", "--config", "run.json").split())
+    assert "fits 1.00 MiB: it needs" in told and "of activations of 8 micro-steps" in told, told
+    weft.expect(78, "plan", "run.json", "-o", "none", "-q", "--set", "plan.micro_step_order=layer")
 
 
 @case

@@ -76,6 +76,16 @@ def explain(name):
     return make
 
 
+def explain_order(name):
+    """The part about the other order alone."""
+    def make(weft):
+        path, flags = weft.path("plan.json"), ("--set", "plan.policies=fsdp")
+        weft.expect(0, "plan", config(name), "--planner", "greedy", *flags, "-o", path, "-q")
+        text = weft.expect(0, "explain", path, "--config", config(name), *flags, "--set", "plan.planner=greedy")
+        return text[text.index("the other order"):].split("\n\n")[0] + "\n"
+    return make
+
+
 GOLDEN = {
     "help.txt": says("help"),
     "help-best.txt": says("help", "best"),
@@ -84,6 +94,7 @@ GOLDEN = {
     "estimate-gpt-tiny.txt": estimate("gpt-tiny"),
     "plan-llama-3.1-405b-recomputed.txt": recomputed("llama-3.1-405b", "60GB"),
 }
+GOLDEN["explain-order-gpt-accumulate.txt"] = explain_order("gpt-accumulate")
 for run in ("gpt-accumulate", "gpt-no-clip"):
     GOLDEN[f"plan-{run}.txt"] = plan_text(run)
 for run in ("mlp-tiny", "gpt-tiny", "gpt2", "gpt3-1.3b"):

@@ -19,7 +19,7 @@
 #include "spec/target.h"
 
 enum {
-    MOST_ROWS = WEFT_POLICY_COUNT * WEFT_RECOMPUTE_COUNT * 4 + 1,
+    MOST_ROWS = WEFT_POLICY_COUNT * WEFT_RECOMPUTE_COUNT * 4 + 3,
     /* Combinations by hand leave few choices, so each gets this part of the work. */
     HAND_PART = 10
 };
@@ -134,7 +134,31 @@ enum {
     BY_HAND = 1 << WEFT_RECOMPUTE_NONE | 1 << WEFT_RECOMPUTE_SELECTIVE | 1 << WEFT_RECOMPUTE_WHOLE
 };
 
-/* Lists every combination that the config allows, and the joint plan. */
+/* Whether micro-steps can take turns by layers in some split. */
+static bool may_turn(const struct weft_config *config)
+{
+    int64_t splits[WEFT_MOST_SPLITS], idle;
+    const int32_t n = weft_config_splits(config, splits);
+    for (int32_t i = 0; i < n && config->model->n_layers > 1; i++)
+        if (weft_config_refuses_turns(config, weft_config_micro_steps(config, splits[i], &idle)) ==
+            NULL)
+            return true;
+    return false;
+}
+
+/* Adds the joint plan in other orders of micro-steps than the config's, in both if that is open. */
+static void list_orders(struct choice *choice, const struct weft_best_row *joint)
+{
+    const struct weft_config *config = choice->session.config;
+    const int64_t asked = config->plan.micro_step_order;
+    if (!may_turn(config)) return;
+    if (asked != WEFT_ORDER_BY_STEP)
+        add_row(choice, "joint", joint->recompute, joint->offload)->order = "step";
+    if (asked == WEFT_ORDER_BY_STEP || asked == WEFT_ORDER_AUTO)
+        add_row(choice, "joint", joint->recompute, joint->offload)->order = "layer";
+}
+
+/* Lists every combination that the config allows, the joint plan, and that in other orders. */
 static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
 {
     const struct weft_config *config = choice->session.config;
@@ -150,14 +174,17 @@ static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
                     may_offload(config, way))
                     add_row(choice, weft_policy_name((enum weft_policy)p),
                             weft_recompute_names[level], offloads[way]);
-    add_row(choice, "joint", levels == 1 << WEFT_RECOMPUTE_NONE ? "none" : "auto",
-            may_offload(config, 1) || may_offload(config, 2) ? "auto" : "none");
+    choice->best.n_hand = choice->best.n_rows;
+    list_orders(choice,
+                add_row(choice, "joint", levels == 1 << WEFT_RECOMPUTE_NONE ? "none" : "auto",
+                        may_offload(config, 1) || may_offload(config, 2) ? "auto" : "none"));
     return WEFT_OK;
 }
 
+/* The joint plan, in any order of micro-steps. */
 static bool is_joint(const struct choice *choice, const struct weft_best_row *row)
 {
-    return row == &choice->rows[choice->best.n_rows - 1];
+    return row >= &choice->rows[choice->best.n_hand];
 }
 
 /* Adds ["host","disk"]: the locations without the device, or the device alone. */
@@ -182,6 +209,7 @@ static struct weft_place place_row(const struct choice *choice, const struct wef
     struct weft_place place = {0};
     add_common(choice, &place);
     weft_place_add(&place, "plan.recompute=%s", row->recompute);
+    if (row->order != NULL) weft_place_add(&place, "plan.micro_step_order=%s", row->order);
     if (is_joint(choice, row)) return place;
     weft_place_add(&place, "plan.policies=%s", row->policy);
     weft_place_add(&place, "plan.work_limit=%.0fM", config->plan.work_limit / 1e6 / HAND_PART + 1);
@@ -204,8 +232,9 @@ static void tell_row(const struct choice *choice, const struct weft_best_row *ro
 {
     struct weft_text text;
     weft_text_init(&text);
-    weft_text_addf(&text, "best: %d of %d: %s, recompute %s, offload %s: ", choice->crew.n_done,
-                   choice->best.n_rows, row->policy, row->recompute, row->offload);
+    weft_text_addf(&text, "best: %d of %d: %s%s%s, recompute %s, offload %s: ", choice->crew.n_done,
+                   choice->best.n_rows, row->policy, row->order ? ", micro_step_order " : "",
+                   row->order ? row->order : "", row->recompute, row->offload);
     if (row->mark == WEFT_BEST_FITS)
         weft_answer_step(row->step_ns, 0, row->total_bytes, &text);
     else
@@ -237,14 +266,16 @@ static struct weft_hash hash_row(void *context, int32_t index)
 {
     const struct choice *choice = context;
     const struct weft_best_row *row = &choice->rows[index];
-    return weft_kept_key(&choice->kept, "best %s, %s, %s of %d", row->policy, row->recompute,
-                         row->offload, choice->splits);
+    return weft_kept_key(&choice->kept, "best %s, %s, %s of %d%s%s", row->policy, row->recompute,
+                         row->offload, choice->splits, row->order ? " in order " : "",
+                         row->order ? row->order : "");
 }
 
 static void name_row(void *context, int32_t index, char out[WEFT_ROW_NAME_BYTES])
 {
     const struct weft_best_row *row = &((const struct choice *)context)->rows[index];
-    snprintf(out, WEFT_ROW_NAME_BYTES, "%s, recompute %s", row->policy, row->recompute);
+    snprintf(out, WEFT_ROW_NAME_BYTES, "%s%s%s, recompute %s", row->policy,
+             row->order ? ", order " : "", row->order ? row->order : "", row->recompute);
 }
 
 static enum weft_status take_end(void *context, int32_t index, const struct weft_row_end *end,
@@ -266,13 +297,13 @@ static enum weft_status take_end(void *context, int32_t index, const struct weft
     return WEFT_OK;
 }
 
-/* The joint row comes first, as it takes longest. */
+/* Joint rows come first, as they take longest. */
 static enum weft_status plan_all(struct choice *choice, struct weft_error *err)
 {
     const int32_t n = choice->best.n_rows;
     int32_t rows[MOST_ROWS];
     for (int32_t i = 0; i < n; i++)
-        rows[i] = i == 0 ? n - 1 : i - 1;
+        rows[i] = (choice->best.n_hand + i) % n;
     choice->crew.cli = choice->cli;
     choice->crew.kept = &choice->kept;
     choice->crew.n_rows = n;
@@ -311,7 +342,7 @@ static enum weft_status end_with_winner(struct choice *choice, const struct weft
 static enum weft_status add_changes(struct choice *choice, struct weft_answer *answer,
                                     struct weft_error *err)
 {
-    const struct weft_place joint = place_row(choice, &choice->rows[choice->best.n_rows - 1]);
+    const struct weft_place joint = place_row(choice, &choice->rows[choice->best.n_hand]);
     struct weft_session session = {0};
     enum weft_status status = weft_place_open(choice->cli, &joint, &session, err);
     session.watch = NULL; /* no progress of its own */
@@ -359,7 +390,7 @@ static enum weft_status choose_best(struct choice *choice, struct weft_error *er
     weft_kept_remove(&choice->kept);
     if (weft_best_fastest(&choice->best) != NULL) return WEFT_OK;
     return weft_fail(err, WEFT_E_INFEASIBLE, "no combination has a plan within the limit: %s",
-                     choice->rows[choice->best.n_rows - 1].reason);
+                     choice->rows[choice->best.n_hand].reason);
 }
 
 static enum weft_status run_best(const struct weft_cli *given, struct weft_error *err)
@@ -393,8 +424,10 @@ const struct weft_command weft_command_best = {
     .details =
         "Plans every combination that a user would try by hand within the memory limit: one "
         "policy for all units, one level of recomputation for all layers, and offloading of "
-        "nothing, of state, of saved activations or of both. The last row is the joint plan, "
-        "which decides all of these for each unit and layer. Each row has its best split of the "
+        "nothing, of state, of saved activations or of both. The row joint is the joint plan, "
+        "which decides all of these for each unit and layer. Where micro-steps can take turns by "
+        "layers, a further row is the joint plan in the other order (plan.micro_step_order), with "
+        "its gain. Each row has its best split of the "
         "batch, tokens/s, memory of a rank and the gap to its bound. The batch is the config's, "
         "and each row splits it anew. It keeps the config's split if --set names one, if the "
         "config has several micro-steps, or if the profile has no times of others. Rows by hand "

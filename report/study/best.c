@@ -2,6 +2,7 @@
 #include "report/study/best.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "report/study/first_line.h"
@@ -58,6 +59,11 @@ static double tokens_per_s(const struct weft_best *best, const struct weft_best_
                : (double)best->samples * (double)best->seq_len * 1e9 / (double)row->step_ns;
 }
 
+static const struct weft_best_row *joint_of(const struct weft_best *best)
+{
+    return &best->rows[best->n_hand];
+}
+
 /* (step - bound) / bound; negative without a bound. */
 static double gap_of(const struct weft_best_row *row)
 {
@@ -75,11 +81,24 @@ const char *weft_best_mark_name(enum weft_best_mark mark)
     return names[mark];
 }
 
-enum { POLICY, RECOMPUTE, OFFLOAD, FITS, STATE, LEAST, CHOICES, MICRO_BATCH, MICRO_STEPS, REDUCE };
+enum {
+    POLICY,
+    ORDER,
+    RECOMPUTE,
+    OFFLOAD,
+    FITS,
+    STATE,
+    LEAST,
+    CHOICES,
+    MICRO_BATCH,
+    MICRO_STEPS,
+    REDUCE
+};
 enum { LAYERS = REDUCE + 1, STEP, TOKENS, TOTAL, BOUND, GAP, REASON, N_COLUMNS };
 
 static const struct weft_column columns[N_COLUMNS] = {
     [POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, 0},
+    [ORDER] = {"order", NULL, 'l', WEFT_FIGURE_WORD, 0},
     [RECOMPUTE] = {"recompute", "recompute", 'l', WEFT_FIGURE_WORD, 0},
     [OFFLOAD] = {"offload", "offload", 'l', WEFT_FIGURE_WORD, 0},
     [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, 0},
@@ -118,6 +137,8 @@ static void add_row(struct weft_rows *rows, const struct weft_best *best,
 {
     weft_rows_begin(rows, name);
     weft_rows_word(rows, POLICY, row->policy);
+    weft_rows_word(rows, ORDER, row->order);
+    if (row->order != NULL) weft_rows_show(rows, POLICY, WEFT_PAINT_NONE, "by %s", row->order);
     weft_rows_word(rows, RECOMPUTE, row->recompute);
     weft_rows_word(rows, OFFLOAD, row->offload);
     weft_rows_integer(rows, FITS, row->mark == WEFT_BEST_FITS);
@@ -130,7 +151,7 @@ static void add_row(struct weft_rows *rows, const struct weft_best *best,
     weft_rows_word(rows, CHOICES, row->ways);
     weft_rows_integer(rows, MICRO_BATCH, row->micro_batch);
     weft_rows_show(rows, MICRO_BATCH, WEFT_PAINT_NONE, "%lld x %d%s", (long long)row->micro_batch,
-                   row->micro_steps, row->layers > 0 ? " by layer" : "");
+                   row->micro_steps, row->layers > 0 && row->order == NULL ? " by layer" : "");
     if (row->layers > 0) weft_rows_integer(rows, LAYERS, row->layers);
     weft_rows_integer(rows, MICRO_STEPS, row->micro_steps);
     weft_rows_word(rows, REDUCE, row->reduce);
@@ -171,23 +192,23 @@ static void answer_nothing(const struct weft_best *best, struct weft_text *out)
 
 static void add_answer(const struct weft_best *best, struct weft_text *out)
 {
-    const struct weft_best_row *joint = &best->rows[best->n_rows - 1];
-    const struct weft_best_row *fastest = weft_best_fastest(best);
-    const struct weft_best_row *hand = find_fastest(best, best->n_rows - 1);
+    const struct weft_best_row *joint = joint_of(best), *fastest = weft_best_fastest(best);
+    const struct weft_best_row *hand = find_fastest(best, best->n_hand);
     if (fastest == NULL) {
         answer_nothing(best, out);
         return;
     }
-    weft_text_addf(out, "%s: ", fastest->ways);
+    weft_text_addf(out, "%s%s%s: ", fastest->ways, fastest->order ? ", micro_step_order " : "",
+                   fastest->order ? fastest->order : "");
     weft_answer_step(fastest->step_ns, tokens_per_s(best, fastest), fastest->total_bytes, out);
-    if (fastest == joint && hand != NULL &&
-        (double)hand->step_ns >= (1 + LEAST_GAIN) * (double)joint->step_ns)
+    const bool by_hand = fastest < joint;
+    if (!by_hand && hand != NULL &&
+        (double)hand->step_ns >= (1 + LEAST_GAIN) * (double)fastest->step_ns)
         weft_text_addf(out, "; %.1f %% faster than the best by hand",
-                       100.0 * ((double)hand->step_ns / (double)joint->step_ns - 1));
-    /* Plans of all rows are plans of the joint one, in any pages. */
+                       100.0 * ((double)hand->step_ns / (double)fastest->step_ns - 1));
+    /* Plans of all rows by hand are plans of the joint one, in any pages. */
     const struct weft_plan_claim claim =
-        fastest == joint ? joint->claim
-                         : (struct weft_plan_claim){.bound_ns = joint->rows_bound_ns};
+        by_hand ? (struct weft_plan_claim){.bound_ns = joint->rows_bound_ns} : fastest->claim;
     if (claim.bound_ns > 0) weft_text_add(out, "; ");
     weft_answer_bound(fastest->step_ns, claim, out);
     weft_text_add(out, "\n");
@@ -196,8 +217,8 @@ static void add_answer(const struct weft_best *best, struct weft_text *out)
 /* Compares the joint plan with the best one by hand. */
 static void add_verdict(const struct weft_best *best, struct weft_text *out)
 {
-    const struct weft_best_row *joint = &best->rows[best->n_rows - 1];
-    const struct weft_best_row *hand = find_fastest(best, best->n_rows - 1);
+    const struct weft_best_row *joint = joint_of(best);
+    const struct weft_best_row *hand = find_fastest(best, best->n_hand);
     const bool joint_fits = joint->mark == WEFT_BEST_FITS;
     if (!joint_fits && hand == NULL) {
         weft_text_add(out, "no combination has a plan within the limit\n");
@@ -225,6 +246,30 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
             gain < LEAST_GAIN ? "less than " : "", 100.0 * (gain < LEAST_GAIN ? LEAST_GAIN : gain),
             hand->policy, hand->recompute, hand->offload);
     }
+}
+
+/* Compares the joint plan with that in another order of micro-steps. */
+static void say_order(const struct weft_best_row *row, const struct weft_best_row *joint,
+                      struct weft_answer *answer)
+{
+    char step[WEFT_UNITS_TEXT_BYTES];
+    weft_answer_say(answer, NULL, "micro_step_order %s: ", row->order);
+    if (row->mark != WEFT_BEST_FITS) {
+        weft_answer_say(answer, NULL, "%s: %s\n", weft_best_mark_name(row->mark), row->reason);
+        return;
+    }
+    weft_answer_say(answer, NULL, "the joint plan takes %s",
+                    weft_units_show_ns(row->step_ns, step));
+    if (joint->mark != WEFT_BEST_FITS) {
+        weft_answer_say(answer, NULL, "; the row joint has no plan\n");
+        return;
+    }
+    const double gain = (double)joint->step_ns / (double)row->step_ns - 1;
+    if (gain > -LEAST_GAIN && gain < LEAST_GAIN)
+        weft_answer_say(answer, NULL, ", as fast as the row joint\n");
+    else
+        weft_answer_say(answer, NULL, ", %.1f %% %s tokens/s than the row joint\n",
+                        100.0 * (gain < 0 ? -gain : gain), gain < 0 ? "fewer" : "more");
 }
 
 /* Tells the reason of the first row with a mark. */
@@ -256,6 +301,14 @@ static void add_facts(struct weft_answer *answer, const struct weft_best *best)
                     best->limit_bytes > 0 ? weft_units_show_bytes(best->limit_bytes, limit) : "");
 }
 
+/* The member of a row in JSON; NULL: it is an element of the table. */
+static const char *name_of(const struct weft_best *best, int32_t i)
+{
+    const char *order = best->rows[i].order;
+    if (i < best->n_hand) return NULL;
+    return order == NULL ? "joint" : strcmp(order, "layer") == 0 ? "by_layer" : "by_step";
+}
+
 void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
 {
     const struct weft_best_row *fastest = weft_best_fastest(best);
@@ -268,7 +321,7 @@ void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
     struct weft_rows *rows = weft_answer_table(answer, "combinations", columns, N_COLUMNS);
     if (rows != NULL) rows->indent = 2;
     for (int32_t i = 0; i < best->n_rows; i++)
-        add_row(rows, best, &best->rows[i], i < best->n_rows - 1 ? NULL : "joint");
+        add_row(rows, best, &best->rows[i], name_of(best, i));
     if (fastest != NULL) {
         add_row(rows, best, fastest, "best");
         weft_rows_hide(rows);
@@ -284,4 +337,6 @@ void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
     add_verdict(best, &text);
     weft_answer_say(answer, NULL, "%s", weft_text_chars(&text));
     weft_text_finish(&text);
+    for (int32_t i = best->n_hand + 1; i < best->n_rows; i++)
+        say_order(&best->rows[i], joint_of(best), answer);
 }

@@ -25,6 +25,8 @@ enum { WEFT_BEST_WAYS_BYTES = 192 };
 /* One combination with its best plan, or its absence. */
 struct weft_best_row {
     const char *policy, *recompute, *offload; /* "sdp", "none", "state"; "auto" of the joint plan */
+    const char *order; /* plan.micro_step_order of a joint plan with another order than the
+                          config's; NULL: the config's */
     enum weft_best_mark mark;
     const char *reason;              /* of a row without a plan */
     int64_t least_bytes;             /* with ABOVE: the least limit, without pages; 0: not known */
@@ -42,8 +44,10 @@ struct weft_best {
     const char *config, *times; /* its path, and the source of the profile */
     int64_t ranks, limit_bytes; /* limit_bytes 0: none */
     int64_t samples, seq_len;   /* of a step of all ranks */
-    int32_t n_rows;             /* at least 1 */
-    struct weft_best_row *rows; /* the last one is the joint plan */
+    int32_t n_rows;             /* at least n_hand + 1 */
+    int32_t n_hand;             /* combinations by hand; the joint plan follows them, then the joint
+                                   plans in other orders of micro-steps */
+    struct weft_best_row *rows;
 };
 
 /* Takes the figures of a plan. `micro_batch` counts if the plan does not name one. */

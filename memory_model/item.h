@@ -59,7 +59,13 @@ static inline bool weft_item_moves_saved(const struct weft_item *item)
     return weft_item_kind_of(item)->family == WEFT_ITEM_SAVED;
 }
 
-/* False: it moves bytes between tiers. */
+/* Part of an average over nodes. */
+static inline bool weft_item_averages(const struct weft_item *item)
+{
+    return weft_item_kind_of(item)->family == WEFT_ITEM_AVERAGE;
+}
+
+/* False: it moves bytes between tiers, or averages. */
 static inline bool weft_item_is_collective(const struct weft_item *item)
 {
     return weft_item_kind_of(item)->family == WEFT_ITEM_COLLECTIVE;

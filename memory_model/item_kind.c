@@ -45,6 +45,10 @@ const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT] = {
                          WEFT_ITEM_A_MICRO_STEP, HOST, false, false, false},
     [WEFT_INPUT_UP] = {"input_up", "input_up", WEFT_ITEM_SAVED, WEFT_ROLE_UP,
                        WEFT_ITEM_A_MICRO_STEP, HOST, true, false, false},
+    [WEFT_AVERAGE] = {"average", "average", WEFT_ITEM_AVERAGE, WEFT_ROLE_ACROSS, WEFT_ITEM_ONCE,
+                      DEVICE, true, true, true},
+    [WEFT_AVERAGE_GATHER] = {"average_gather", "average_gather", WEFT_ITEM_AVERAGE,
+                             WEFT_ROLE_GATHERS, WEFT_ITEM_ONCE, DEVICE, true, true, true},
 };
 /* clang-format on */
 
@@ -52,10 +56,12 @@ enum weft_collective weft_item_kind_collective(int32_t kind)
 {
     switch (kind) {
     case WEFT_ACROSS_REDUCE:
+    case WEFT_AVERAGE:
         return WEFT_ALL_REDUCE;
     case WEFT_ACROSS_SCATTER:
         return WEFT_REDUCE_SCATTER;
     case WEFT_ACROSS_GATHER:
+    case WEFT_AVERAGE_GATHER:
         return WEFT_ALL_GATHER;
     default:
         return kind < WEFT_COLLECTIVE_COUNT ? (enum weft_collective)kind : WEFT_COLLECTIVE_COUNT;

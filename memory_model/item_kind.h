@@ -17,7 +17,8 @@
  * host to the device for its update, and back. For an update on the host they copy the reduced
  * gradient down, update, and copy the parameters up. They copy a layer's saved activations, or
  * its input, to the host and back. They copy updated parameters down, and this rank's slices up
- * before each gather. */
+ * before each gather. WEFT_AVERAGE sums this rank's slices of a master over nodes that step on
+ * their own, and WEFT_AVERAGE_GATHER brings the averages of its node's other ranks under dp. */
 enum {
     WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
     WEFT_STATE_WRITE,
@@ -35,6 +36,8 @@ enum {
     WEFT_ACROSS_GATHER,
     WEFT_INPUT_DOWN,
     WEFT_INPUT_UP,
+    WEFT_AVERAGE,
+    WEFT_AVERAGE_GATHER,
     WEFT_ITEM_KIND_COUNT
 };
 
@@ -43,7 +46,8 @@ enum weft_item_family {
     WEFT_ITEM_STATE,       /* moves a unit's master and moments between tiers */
     WEFT_ITEM_HOST_UPDATE, /* part of a unit's update on the host, block by block */
     WEFT_ITEM_SAVED,       /* moves a layer's saved activations or its input between tiers */
-    WEFT_ITEM_PARAMETERS   /* moves a unit's slices of parameters on the host, block by block */
+    WEFT_ITEM_PARAMETERS,  /* moves a unit's slices of parameters on the host, block by block */
+    WEFT_ITEM_AVERAGE      /* part of a unit's average over nodes, in one step of several */
 };
 
 /* The work of a lane. weft_problem_lane_of finds the lane, because it depends on the problem. */
@@ -99,7 +103,7 @@ static inline bool weft_item_kind_is_of_input(int32_t kind)
 static inline bool weft_item_kind_is_in_blocks(const struct weft_item_kind *kind)
 {
     return kind->family == WEFT_ITEM_COLLECTIVE || kind->family == WEFT_ITEM_HOST_UPDATE ||
-           kind->family == WEFT_ITEM_PARAMETERS;
+           kind->family == WEFT_ITEM_PARAMETERS || kind->family == WEFT_ITEM_AVERAGE;
 }
 
 #endif

@@ -60,6 +60,13 @@ static const struct weft_unit_move keeps[WEFT_KEEP_COUNT][MOST_OF_KEEP] = {
 static const struct weft_unit_move fetched[MOST_FETCHED] = {
     ROW(PARAMETERS_DOWN, NONE, SHARD, ON_HOST, ONCE, -1, 0),
     ROW(PARAMETERS_FETCH, NONE, ON_HOST, SHARD, A_USE, WEFT_PARAMETERS_DOWN, 0)};
+
+/* An average over nodes, of which the ranks of a node gather dp's parts. */
+enum { MOST_OF_AVERAGE = 3 };
+static const struct weft_unit_move averages[2][MOST_OF_AVERAGE] = {
+    {ROW(AVERAGE, ACROSS, MASTER, MASTER, ONCE, -1, 0)},
+    {ROW(AVERAGE, ACROSS, MASTER, MASTER, ONCE, -1, 0),
+     ROW(AVERAGE_GATHER, ALL, MASTER, MASTER, ONCE, WEFT_AVERAGE, 0)}};
 /* clang-format on */
 
 /* Adds moves of a location. Gathers follow the last one of those that bring parameters. A copy down
@@ -79,12 +86,22 @@ static void add_moves(struct weft_moves *to, const struct weft_unit_move *rows)
     }
 }
 
-struct weft_moves weft_moves_of(struct weft_way way)
+/* Adds an average, after which a unit's parameters are gathered. */
+static void add_average(struct weft_moves *to)
+{
+    const bool whole = weft_policy_groups[to->policy].state == WEFT_GROUP_NONE;
+    for (int i = 0; i < to->n; i++)
+        if (to->moves[i].kind == WEFT_ALL_GATHER) to->moves[i].after = WEFT_AVERAGE;
+    add_moves(to, averages[whole]);
+}
+
+struct weft_moves weft_moves_of(struct weft_way way, bool averages_nodes)
 {
     struct weft_moves moves = policies[way.policy];
     moves.policy = way.policy;
     add_moves(&moves, keeps[way.keep]);
     if (way.parameters == WEFT_LOCATION_HOST) add_moves(&moves, fetched);
+    if (averages_nodes) add_average(&moves);
     return moves;
 }
 
@@ -116,9 +133,9 @@ int weft_moves_order(const struct weft_moves *moves, const struct weft_unit_move
     return move->order + (move->after == WEFT_PARAMETERS_UP && gather == 0 ? UPDATED_THERE : 0);
 }
 
-enum weft_rank_group weft_moves_group(struct weft_way way, int32_t kind)
+enum weft_rank_group weft_moves_group(struct weft_way way, bool averages_nodes, int32_t kind)
 {
-    const struct weft_moves moves = weft_moves_of(way);
+    const struct weft_moves moves = weft_moves_of(way, averages_nodes);
     const struct weft_unit_move *move = weft_moves_find(&moves, kind);
     return move == NULL ? WEFT_GROUP_NONE : move->group;
 }

@@ -5,6 +5,7 @@
 #ifndef WEFT_MEMORY_MODEL_MOVES_H
 #define WEFT_MEMORY_MODEL_MOVES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rank_group.h"
@@ -16,7 +17,9 @@
  * copy or work on the host; its end in the host's memory is WEFT_BUFFER_KIND_COUNT.
  *
  * Parameters of a node that are on the host are cached there: a block crosses nodes once, then goes
- * down. A copy up and a gather in the node follow for each use. */
+ * down. A copy up and a gather in the node follow for each use.
+ *
+ * Averages are in place, in the master or in fp32 parameters, once in several steps. */
 struct weft_unit_move {
     int32_t kind; /* of its items; a way has at most one move of a kind */
     enum weft_rank_group group;
@@ -36,7 +39,8 @@ struct weft_moves {
     struct weft_unit_move moves[WEFT_MOST_MOVES];
 };
 
-struct weft_moves weft_moves_of(struct weft_way way);
+/* `averages`: nodes step on their own, and average the unit's master in some steps. */
+struct weft_moves weft_moves_of(struct weft_way way, bool averages);
 
 /* Whether items of that kind hold their bytes from launch to use. A block that crosses nodes on its
  * way down is released by the copy down. */
@@ -51,6 +55,6 @@ int weft_moves_order(const struct weft_moves *moves, const struct weft_unit_move
                      int32_t gather);
 
 /* The group of a unit's item; WEFT_GROUP_NONE for a copy. */
-enum weft_rank_group weft_moves_group(struct weft_way way, int32_t kind);
+enum weft_rank_group weft_moves_group(struct weft_way way, bool averages, int32_t kind);
 
 #endif

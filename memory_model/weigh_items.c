@@ -123,7 +123,7 @@ static enum weft_status list_gathers(struct mover *m, struct weft_error *err)
         m->uses[m->n_gathers++] = i;
     }
     for (int32_t k = 0; k < weighed->n_strategies; k++)
-        m->moves[k] = weft_moves_of(weighed->strategies[k].way);
+        m->moves[k] = weft_moves_of(weighed->strategies[k].way, m->w->period->rule.every > 0);
     return WEFT_OK;
 }
 
@@ -279,6 +279,22 @@ static void fill_parameters(struct mover *m, const struct weft_moves *moves, str
     item->stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
 }
 
+/* An average is between a unit's update and its first use, in place. The ranks of a node average
+ * their own slices, of all nodes' masters in fp32. */
+static void fill_average(struct mover *m, struct weft_item *item)
+{
+    struct weft_weigher *w = m->w;
+    const int32_t u = m->u;
+    const struct weft_unit *unit = &w->shards->units[u];
+    const int64_t elements =
+        item->kind == WEFT_AVERAGE ? unit->slice_elements : unit->padded_elements / unit->n_blocks;
+    item->may_block = false;
+    item->first = first_launch(w, u);
+    item->last = w->period->uses[u][0] - 1;
+    item->block_bytes = weft_weigh_elements_bytes(w, elements, WEFT_F32);
+    item->stair_category = WEFT_CATEGORY_OPTIMIZER_STATE;
+}
+
 static void fill_item(struct mover *m, const struct weft_moves *moves,
                       const struct weft_unit_move *move, struct weft_item *item)
 {
@@ -302,6 +318,9 @@ static void fill_item(struct mover *m, const struct weft_moves *moves,
     case WEFT_ITEM_PARAMETERS:
         fill_parameters(m, moves, item);
         break;
+    case WEFT_ITEM_AVERAGE:
+        fill_average(m, item);
+        break;
     case WEFT_ITEM_SAVED:
         break;
     }
@@ -311,8 +330,9 @@ static void fill_item(struct mover *m, const struct weft_moves *moves,
 static bool has_item(const struct mover *m, const struct weft_moves *moves,
                      const struct weft_unit_move *move, int32_t gather)
 {
-    const bool reduces = move->from == WEFT_BUFFER_GRADIENT || move->from == WEFT_BUFFER_PARTIAL;
-    if (reduces && !m->w->shards->units[m->u].trainable) return false;
+    const bool trains = move->from == WEFT_BUFFER_GRADIENT || move->from == WEFT_BUFFER_PARTIAL ||
+                        weft_item_kinds[move->kind].family == WEFT_ITEM_AVERAGE;
+    if (trains && !m->w->shards->units[m->u].trainable) return false;
     if (move->count == WEFT_ITEM_A_REDUCTION)
         return gather < weft_period_reductions(&m->w->period->rule);
     if (move->count != WEFT_ITEM_A_USE) return gather == 0;
@@ -443,8 +463,8 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
         /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies
          * of both kinds of state, the host update, and copies of parameters; gathers, reductions
          * and sums over nodes of hsdp and of nodes, and its gather across; the moves of nodes with
-         * parameters on the host; both moves of central */
-        most += 7 * (size_t)w->period->n_uses[u] + 5 * (size_t)w->period->rule.n_micro + 24;
+         * parameters on the host; both moves of central; both of an average */
+        most += 7 * (size_t)w->period->n_uses[u] + 5 * (size_t)w->period->rule.n_micro + 26;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++)

@@ -37,9 +37,6 @@ struct weft_problem_strategy {
     enum weft_recompute recompute; /* of its layer's saved activations; NONE for a unit */
     enum weft_location parameters; /* location of its unit's shard: the device or the host */
     enum weft_location input;      /* location of its layer's input; the device for a unit */
-    /* Time of its unit in an average over nodes, and bytes that a rank sends to other nodes for it.
-     * They are part of no step; 0 without averages. */
-    int64_t average_ns, average_bytes;
 };
 
 /* The way of a unit's strategy. */

@@ -88,27 +88,6 @@ int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft
     return passes * pass_ns(&inter, nodes, (double)item->block_bytes * (double)per_node);
 }
 
-struct weft_average weft_average_of(const struct weft_unit *unit, enum weft_policy policy,
-                                    enum weft_dtype compute)
-{
-    /* Resident fp32 parameters are their own master, in the full buffer. */
-    const bool whole =
-        policy == WEFT_POLICY_DP || (policy == WEFT_POLICY_ZERO1 && compute == WEFT_F32);
-    return (struct weft_average){
-        .blocks = whole ? unit->n_blocks : 1,
-        .elements = whole ? unit->slice_elements : unit->n_blocks * unit->slice_elements,
-        .gathers = policy == WEFT_POLICY_DP,
-    };
-}
-
-int64_t weft_average_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
-                        int64_t elements)
-{
-    const struct weft_item item = {.kind = WEFT_ACROSS_REDUCE,
-                                   .block_bytes = elements * (int64_t)sizeof(float)};
-    return weft_item_level_ns(profile, cluster, WEFT_GROUP_ACROSS, &item);
-}
-
 enum weft_status weft_average_need(const struct weft_profile *profile,
                                    const struct weft_config *config, struct weft_error *err)
 {
@@ -129,7 +108,9 @@ int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_perio
         return (int64_t)ceil(1e9 * (double)item->block_bytes /
                              (double)profile->tiers.host.update_bytes_per_s);
     const struct weft_curve *curve = copy_curve(&profile->tiers, kind->role);
-    if (curve == NULL) return weft_curve_at(&profile->collectives[item->kind], item->block_bytes);
+    if (curve == NULL)
+        return weft_curve_at(&profile->collectives[weft_item_kind_collective(item->kind)],
+                             item->block_bytes);
     int64_t ns = weft_curve_at(curve, item->block_bytes);
     if (item->kind == WEFT_GRADIENT_DOWN && !rule->rotated)
         ns += weft_curve_at(&profile->norm, item->block_bytes / weft_dtype_bytes(accumulate));

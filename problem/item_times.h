@@ -32,18 +32,7 @@ WEFT_MUST_USE enum weft_status weft_item_need_levels(const struct weft_profile *
                                                      const struct weft_config *config,
                                                      struct weft_error *err);
 
-/* The AllReduces of one unit's fp32 parameters over nodes in an average, one after the other. Each
- * rank averages its slices, which are one block if it keeps them back to back. */
-struct weft_average {
-    int64_t blocks, elements; /* of a block; the ranks of all nodes divide them */
-    bool gathers;             /* dp: then each block is gathered within the node, in fp32 */
-};
-struct weft_average weft_average_of(const struct weft_unit *unit, enum weft_policy policy,
-                                    enum weft_dtype compute);
-/* Time of one of these AllReduces. */
-int64_t weft_average_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
-                        int64_t elements);
-/* WEFT_E_DATA if neither the profile nor the config has it. */
+/* WEFT_E_DATA if neither the profile nor the config has the time of an average. */
 WEFT_MUST_USE enum weft_status weft_average_need(const struct weft_profile *profile,
                                                  const struct weft_config *config,
                                                  struct weft_error *err);

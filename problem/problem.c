@@ -378,9 +378,6 @@ static void compare_decisions(struct comparison *comparison, const struct weft_p
             const struct weft_problem_strategy *of = &x->strategies[k], *to = &y->strategies[k];
             compare_string(comparison, "strategy", of->name, to->name);
             compare_times(comparison, x->name, of, to);
-            compare_ns(comparison, x->name, "an average takes", of->average_ns, to->average_ns);
-            compare_bytes(comparison, x->name, "an average sends", of->average_bytes,
-                          to->average_bytes);
             compare_holds(comparison, x->name, of->holds, of->n_holds, to->holds, to->n_holds);
         }
     }
@@ -411,6 +408,9 @@ static void compare_items(struct comparison *comparison, const struct weft_probl
         compare_integer(comparison, what, "category", x->stair_category, y->stair_category);
         compare_integer(comparison, what, "tier", x->stair_tier, y->stair_tier);
         compare_ns(comparison, what, "block time", a->items[i].block_ns, b->items[i].block_ns);
+        compare_ns(comparison, what, "time in an average", a->items[i].average_ns,
+                   b->items[i].average_ns);
+        compare_integer(comparison, what, "phase", a->items[i].phase, b->items[i].phase);
     }
 }
 

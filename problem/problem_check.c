@@ -405,6 +405,9 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
         return host_update_fault(problem, item);
     case WEFT_ITEM_SAVED:
         return saved_fault(problem, item);
+    case WEFT_ITEM_AVERAGE:
+        if (!item->acquires || item->may_block) return "an average is complete before its use";
+        break;
     case WEFT_ITEM_PARAMETERS: {
         const char *fault = parameters_fault(problem, item);
         if (fault != NULL || item->kind == WEFT_PARAMETERS_DOWN) return fault;
@@ -413,7 +416,8 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
     }
     if (problem->decisions[item->decision].is_of_layer)
         return "a layer has no parameters to gather or reduce";
-    if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
+    if ((!gathers || weft_item_averages(item)) && update < 0)
+        return "a frozen unit has nothing to reduce";
     /* Compute waits for a blocking gather, so its slot must compute. */
     enum weft_slot_kind use = problem->slots[item->last + 1].kind;
     if (gathers && use != WEFT_SLOT_FORWARD && use != WEFT_SLOT_BACKWARD) {
@@ -463,6 +467,20 @@ static const char *item_fault(const struct weft_problem *problem, int32_t i)
     return window_fault(problem, i);
 }
 
+/* Planners count an average with its share of a step. */
+static const char *average_fault(const struct weft_problem *problem, int32_t i)
+{
+    const struct weft_problem_item *at = &problem->items[i];
+    const int64_t every = problem->period.every;
+    if (!weft_item_averages(&at->item))
+        return at->average_ns == 0 && at->phase == 0 ? NULL : "it is no average, and has its time";
+    if (every == 0) return "nodes do not step on their own, so nothing is averaged";
+    if (at->phase < 0 || at->phase >= every) return "its phase is not below period.every";
+    if (at->average_ns < 0 || at->block_ns != at->average_ns / every)
+        return "its block_ns is not its share of a step";
+    return NULL;
+}
+
 /* An item's blocks must always be able to follow those of its predecessor in time: if the
  * predecessor is as late as allowed, its own blocks can still be on time. */
 static const char *after_fault(const struct weft_problem *problem, int32_t i)
@@ -499,6 +517,7 @@ static enum weft_status check_items(struct checker *checker)
         if (fault == NULL && (lane < WEFT_LANE_FIRST || lane >= problem->n_lanes))
             fault = "it is on no lane that moves anything";
         if (fault == NULL) fault = after_fault(problem, i);
+        if (fault == NULL) fault = average_fault(problem, i);
         if (fault != NULL) {
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);
@@ -520,12 +539,13 @@ static enum weft_status check_items(struct checker *checker)
                              "blocks larger (plan.block_size) or fewer (plan.blocks)",
                              checker->where, i, item->n_blocks, WEFT_PROBLEM_MOST_BLOCKS);
         }
-        int64_t bytes, ns, moved;
+        int64_t bytes, ns, moved, average_ns;
         bool fits = weft_checked_mul(item->n_blocks, item->stair_bytes, &bytes) &&
                     weft_checked_mul(item->n_blocks, problem->items[i].block_ns, &ns) &&
                     weft_checked_mul(item->n_blocks, item->block_bytes, &moved) &&
                     moved <= WEFT_PROBLEM_MOST && add_within(&checker->bytes, bytes) &&
-                    add_within(&checker->ns, ns);
+                    weft_checked_mul(item->n_blocks, problem->items[i].average_ns, &average_ns) &&
+                    add_within(&checker->ns, average_ns > ns ? average_ns : ns);
         if (!fits) {
             return weft_fail(checker->err, WEFT_E_DATA,
                              "%s: items[%d]: %d blocks of %" PRId64 " bytes, held %" PRId64

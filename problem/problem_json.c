@@ -28,7 +28,8 @@ static const struct weft_key_table blocks_table = WEFT_KEY_TABLE(
 
 static const struct weft_key_table tier_table = WEFT_KEY_TABLE(
     "A memory.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem_tier, name, "name in holds and items"),
-    WEFT_KEY_NAMED(WEFT_KEY_NEEDED, "kind", weft_problem_tier, kind, weft_location_names, "location"),
+    WEFT_KEY_NAMED(WEFT_KEY_NEEDED, "kind", weft_problem_tier, kind, weft_location_names,
+                   "location"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OR_NULL, "limit_bytes", weft_problem_tier, limit_bytes,
                       "limit of every row; null: none"));
 
@@ -147,27 +148,23 @@ static void put_hold_tier(const void *context, const void *source, struct weft_j
     put_tier(context, hold->tier, writer);
 }
 
-static const struct weft_key_table hold_table = WEFT_KEY_TABLE(
-    "Bytes that live in slots.",
-    WEFT_KEY_NAME_AS("category", weft_hold, category, &categories, "of memory"),
-    WEFT_KEY_COUNT(weft_hold, first, "slot"),
-    WEFT_KEY_COUNT(weft_hold, last, "slot; before `first`: round the period's end"),
-    WEFT_KEY_COUNT(weft_hold, bytes, "in each of these slots"),
-    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, put_hold_tier,
-                 "left out: the first"));
+static const struct weft_key_table hold_table =
+    WEFT_KEY_TABLE("Bytes that live in slots.",
+                   WEFT_KEY_NAME_AS("category", weft_hold, category, &categories, "of memory"),
+                   WEFT_KEY_COUNT(weft_hold, first, "slot"),
+                   WEFT_KEY_COUNT(weft_hold, last, "slot; before `first`: round the period's end"),
+                   WEFT_KEY_COUNT(weft_hold, bytes, "in each of these slots"),
+                   WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, put_hold_tier,
+                                "left out: the first"));
 
 static const struct weft_key_table strategy_table = WEFT_KEY_TABLE(
     "One alternative of a decision.",
     WEFT_KEY_VALUE_AS(WEFT_KEY_UNREAD, "name", WEFT_KEY_TEXT, weft_problem_strategy, name,
                       "one of the kinds"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "times", weft_problem_strategy, times, n_times,
-                   &time_table, "by slot"),
-    WEFT_KEY_COUNT_IF("average_ns", weft_problem_strategy, average_ns, average_ns, average_ns,
-                      "time of the unit in an average over nodes"),
-    WEFT_KEY_COUNT_IF("average_bytes", weft_problem_strategy, average_bytes, average_ns, average_ns,
-                      "bytes of the unit that a rank sends to other nodes for it"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "holds", weft_problem_strategy, holds, n_holds,
-                   &hold_table, "bytes wherever its blocks move"));
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "times", weft_problem_strategy,
+                   times, n_times, &time_table, "by slot"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "holds", weft_problem_strategy,
+                   holds, n_holds, &hold_table, "bytes wherever its blocks move"));
 
 static void put_unit_layers(const void *context, const void *source,
                             struct weft_json_writer *writer)
@@ -191,8 +188,8 @@ static const struct weft_key_table decision_table = WEFT_KEY_TABLE(
                  "first and last layer of the unit"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_INT32, "tied_layers", NULL,
                      "layers that read the unit, if they share a tensor"),
-    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "strategies", weft_problem_decision, strategies,
-                   n_strategies, &strategy_table, "a plan has one of them"));
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "strategies", weft_problem_decision,
+                   strategies, n_strategies, &strategy_table, "a plan has one of them"));
 
 static const char *item_kind_name(int32_t kind)
 {
@@ -219,9 +216,10 @@ static const struct weft_key_table item_table = WEFT_KEY_TABLE(
     "Equal blocks that move.",
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "decision", weft_problem_item, item.decision,
                       "its decision"),
-    WEFT_KEY_NAME_AS("kind", weft_problem_item, item.kind, &item_kinds,
-                     "a collective; read, write, state_up, state_down; gradient_down, host_update, "
-                  "parameters_up; saved_down, saved_up; input_down, input_up"),
+    WEFT_KEY_NAME_AS(
+        "kind", weft_problem_item, item.kind, &item_kinds,
+        "a collective; read, write, state_up, state_down; gradient_down, host_update, "
+        "parameters_up; saved_down, saved_up; input_down, input_up; average, average_gather"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "gather", weft_problem_item, item.gather,
                       "number among its kind in a step"),
     WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, put_item_strategies,
@@ -240,7 +238,12 @@ static const struct weft_key_table item_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "last", weft_problem_item, item.last, "slot of its window"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "block_bytes", weft_problem_item, item.block_bytes,
                       "that a block moves"),
-    WEFT_KEY_COUNT(weft_problem_item, block_ns, "time of a block on the lane"),
+    WEFT_KEY_COUNT(weft_problem_item, block_ns,
+                   "time of a block on the lane; of an average its share of a step"),
+    WEFT_KEY_COUNT_IF("average_ns", weft_problem_item, average_ns, average_ns, average_ns,
+                      "of an average: the same in the steps in which it works"),
+    WEFT_KEY_COUNT_IF("phase", weft_problem_item, phase, phase, phase,
+                      "number of these steps modulo period.every"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "held_bytes", weft_problem_item, item.stair_bytes,
                       "of a block while it is held"),
     WEFT_KEY_NAME_AS("category", weft_problem_item, item.stair_category, &categories, "of memory"),
@@ -263,8 +266,8 @@ static void put_slots(const void *context, const void *source, struct weft_json_
     weft_json_begin_array(writer);
     for (int32_t s = 0; s < problem->n_slots; s++) {
         const struct weft_slot *slot = &problem->slots[s];
-        const struct slot_row row = {problem->slot_names[s], slot->kind, slot->index,
-                                     slot->micro, problem->slot_ns[s], slot->syncs};
+        const struct slot_row row = {problem->slot_names[s], slot->kind, slot->index, slot->micro,
+                                     problem->slot_ns[s],    slot->syncs};
         weft_json_begin_object(writer);
         weft_json_flat(writer);
         weft_keys_write(&slot_table, context, &row, writer);
@@ -314,10 +317,9 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     BLOCKS,
     WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "tiers", &tier_table, put_tiers,
                  "the device's memory first"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "lanes", weft_problem, lanes, n_lanes,
-                   &lane_table, "compute first"),
-    WEFT_KEY_COUNT(weft_problem, agree_ns, "of one agreement of all ranks"),
-    PERIOD("of the slots"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "lanes", weft_problem, lanes,
+                   n_lanes, &lane_table, "compute first"),
+    WEFT_KEY_COUNT(weft_problem, agree_ns, "of one agreement of all ranks"), PERIOD("of the slots"),
     WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "slots", &slot_table, put_slots, "of one period"),
     WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_TEXT, "kinds", weft_problem, kinds, n_kinds, NULL,
                    "names of strategies"),
@@ -325,17 +327,16 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
                  "by layer: modules of a model of Hugging Face, with \",\" between"),
     WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "decisions", weft_problem, decisions,
                    n_decisions, &decision_table, "in order of first use"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "common", weft_problem, common, n_common,
-                   &hold_table, "bytes under every strategy"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "items", weft_problem, items, n_items,
-                   &item_table, "in order of decision"));
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "common", weft_problem, common,
+                   n_common, &hold_table, "bytes under every strategy"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "items", weft_problem, items,
+                   n_items, &item_table, "in order of decision"));
 
-const struct weft_key_table weft_problem_terms_keys = WEFT_KEY_TABLE(
-    "The terms of a problem that its config makes again.",
-    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
-                      "samples of a rank and micro-step, if the planner chose them"),
-    BLOCKS,
-    PERIOD("of its slots"));
+const struct weft_key_table weft_problem_terms_keys =
+    WEFT_KEY_TABLE("The terms of a problem that its config makes again.",
+                   WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
+                                     "samples of a rank and micro-step, if the planner chose them"),
+                   BLOCKS, PERIOD("of its slots"));
 
 void weft_problem_write_terms(const struct weft_problem *problem, struct weft_json_writer *writer)
 {
@@ -478,8 +479,8 @@ static enum weft_status read_slots(struct reader *reader, const struct weft_json
         WEFT_TRY(read_keys(reader, &slot_table, it, &row));
         problem->slot_names[s] = row.name;
         problem->slot_ns[s] = row.ns;
-        problem->slots[s] =
-            (struct weft_slot){.kind = row.kind, .index = row.index, .micro = row.micro, .syncs = row.syncs};
+        problem->slots[s] = (struct weft_slot){
+            .kind = row.kind, .index = row.index, .micro = row.micro, .syncs = row.syncs};
     }
     return WEFT_OK;
 }

@@ -240,23 +240,6 @@ static enum weft_status fill_kinds(struct builder *b)
     return WEFT_OK;
 }
 
-/* Fills a unit's part of an average over nodes. Each rank sends (H - 1)/H of its slices twice. */
-static void fill_average(const struct builder *b, const struct weft_unit *unit,
-                         struct weft_problem_strategy *to)
-{
-    const struct weft_cluster *cluster = &b->config->cluster;
-    const int64_t nodes = cluster->ranks / cluster->ranks_per_node;
-    const struct weft_average average =
-        weft_average_of(unit, to->policy, b->stages->variant.batch.compute);
-    const int64_t bytes = average.elements * (int64_t)sizeof(float);
-    int64_t block_ns = weft_average_ns(b->profile, cluster, average.elements);
-    if (average.gathers)
-        block_ns += weft_curve_at(&b->profile->collectives[WEFT_ALL_GATHER],
-                                  bytes * cluster->ranks_per_node);
-    to->average_ns = average.blocks * block_ns;
-    to->average_bytes = average.blocks * (2 * (bytes / nodes) * (nodes - 1));
-}
-
 static enum weft_status fill_strategy(struct builder *b, int32_t u,
                                       const struct weft_weighed_strategy *from,
                                       struct weft_problem_strategy *to)
@@ -268,7 +251,6 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     weft_strategy_take_way(to, from->way);
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
     if (!unit->trainable || to->updates_on_host) return WEFT_OK;
-    if (b->config->train.every > 0) fill_average(b, unit, to);
     const int64_t owned = unit->trained_elements / weft_shards_sharers(shards, to->policy);
     int64_t ns = weft_curve_at(&b->profile->update, owned);
     /* The owner counts all of it in the norm, a slot of another decision. */
@@ -385,7 +367,7 @@ static struct weft_moves moves_of(const struct weft_problem *problem, const stru
     int32_t k = 0;
     while (!(item->strategies >> k & 1u))
         k++;
-    return weft_moves_of(weft_strategy_way(&of->strategies[k]));
+    return weft_moves_of(weft_strategy_way(&of->strategies[k]), problem->period.every > 0);
 }
 
 static enum weft_rank_group group_of(const struct weft_problem *problem,
@@ -407,7 +389,7 @@ static struct weft_problem_item of_lane(const struct builder *b, const struct we
     struct weft_item moved = *item;
     /* The owner's port moves all of the block for each other rank, and not a part. */
     if (group == WEFT_GROUP_OWNER) moved.block_bytes *= b->config->cluster.ranks;
-    return (struct weft_problem_item){
+    struct weft_problem_item out = {
         .item = *item,
         .lane =
             weft_problem_lane_of(b->problem, of_all && b->weigh.hybrid ? WEFT_ROLE_ACROSS : role),
@@ -415,6 +397,11 @@ static struct weft_problem_item of_lane(const struct builder *b, const struct we
             of_level ? weft_item_level_ns(b->profile, &b->config->cluster, group, item)
                      : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, &moved),
         .after = -1};
+    if (weft_item_averages(item)) {
+        out.average_ns = out.block_ns;
+        out.block_ns = out.average_ns / b->problem->period.every;
+    }
+    return out;
 }
 
 /* Whether item `at` follows `before` (memory_model/moves.h), apart from their kinds. */
@@ -529,7 +516,7 @@ static enum weft_status fill_problem(struct builder *b)
                                    b->err));
     if (b->weigh.hybrid || config->train.every > 0)
         problem->ranks_per_node = config->cluster.ranks_per_node;
-    if (b->weigh.hybrid) {
+    if (problem->ranks_per_node > 0) {
         WEFT_TRY(weft_problem_add_lane(problem, "across", WEFT_LANE_KIND_ACROSS, b->err));
         problem->lanes[problem->n_lanes - 1].rates = problem->lanes[WEFT_LANE_FIRST].rates;
     }

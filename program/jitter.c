@@ -26,6 +26,7 @@ struct ranks_run {
     int32_t next[WEFT_MOST_LANES];    /* placement at the head of the lane */
     int32_t over[WEFT_MOST_LANES];    /* last placement with a known end; -1: none */
     int64_t *step_ns;                 /* by step */
+    int64_t step;                     /* of the updates at hand */
 };
 
 static int64_t lognormal_ns(const void *of, int64_t step, int64_t rank, int32_t slot,
@@ -89,15 +90,24 @@ static struct block_ends ends_of(const struct ranks_run *run, int32_t placement)
                                run->group_of[group_of_placement(run->plan, placement)]};
 }
 
+/* Whether a block works in the step at hand, and not in others of an average. */
+static bool works(const struct ranks_run *run, const struct weft_problem_item *item)
+{
+    if (!weft_item_averages(&item->item)) return true;
+    return run->step % run->plan->problem->period.every == item->phase;
+}
+
 /* Finds the end of a block at the head of its lane. Each group begins with its last rank. */
 static void run_block(struct ranks_run *run, int32_t lane, int32_t placement)
 {
     const struct weft_placement *at = &run->plan->placements[placement];
-    const int64_t block_ns = run->plan->problem->items[at->item].block_ns;
+    const struct weft_problem_item *item = &run->plan->problem->items[at->item];
+    const int64_t block_ns = weft_item_averages(&item->item) ? item->average_ns : item->block_ns;
     const struct block_ends ends = ends_of(run, placement);
     int64_t *lane_ns = run->lane_ns + lane * run->n_ranks;
     const int64_t n_groups = run->n_groups[group_of_placement(run->plan, placement)];
     memset(ends.ns, 0, (size_t)n_groups * sizeof *ends.ns);
+    if (!works(run, item)) return; /* no rank waits for another */
     for (int64_t r = 0; r < run->n_ranks; r++) {
         int64_t *end_ns = &ends.ns[ends.group_of[r]];
         *end_ns = latest_of(*end_ns, latest_of(run->now_ns[r], lane_ns[r]));
@@ -178,6 +188,7 @@ static int64_t end_step(struct ranks_run *run)
 static int64_t run_step(struct ranks_run *run, struct weft_jitter_law law, int64_t step)
 {
     const struct weft_problem *problem = run->plan->problem;
+    run->step = step;
     memset(run->now_ns, 0, (size_t)run->n_ranks * sizeof *run->now_ns);
     memset(run->lane_ns, 0, (size_t)(problem->n_lanes * run->n_ranks) * sizeof *run->lane_ns);
     for (int32_t lane = 0; lane < problem->n_lanes; lane++) {

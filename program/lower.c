@@ -421,8 +421,9 @@ static void touch_end(struct emitter *e, const struct weft_item *item, enum weft
     int32_t instance = persists ? 0 : item->gather;
     const bool updated = item->kind == WEFT_PARAMETERS_DOWN || item->kind == WEFT_ACROSS_GATHER;
     if (kind == WEFT_BUFFER_SHARD && fetches) instance = updated ? 0 : 1 + item->gather;
-    const bool in_blocks =
-        updates_on_host(e, unit) || (kind == WEFT_BUFFER_SHARD && crosses_nodes(e, unit));
+    const bool averages = program->period.every > 0 && kind != WEFT_BUFFER_REDUCED;
+    const bool in_blocks = updates_on_host(e, unit) || averages ||
+                           (kind == WEFT_BUFFER_SHARD && crosses_nodes(e, unit));
     touch_piece(e, kind, unit, instance, persists && !in_blocks ? -1 : block, access);
 }
 
@@ -431,7 +432,8 @@ static void touch_end(struct emitter *e, const struct weft_item *item, enum weft
  * if a skipped step leaves it unchanged. */
 static void touch_move(struct emitter *e, const struct weft_item *item, int32_t block)
 {
-    const struct weft_moves moves = weft_moves_of(e->lowering->program->ways[item->decision]);
+    const struct weft_moves moves = weft_moves_of(e->lowering->program->ways[item->decision],
+                                                  e->lowering->program->period.every > 0);
     const struct weft_unit_move *move = weft_moves_find(&moves, item->kind);
     const bool passes = move->from == move->to || move->group == WEFT_GROUP_ACROSS;
     const bool adds =
@@ -445,6 +447,20 @@ static void touch_move(struct emitter *e, const struct weft_item *item, int32_t 
         add_to_record(e);
 }
 
+/* The part of an average: a block of this rank's slices of the master, or under dp of all. Without
+ * a master it is the parameters'. These are rounded from the master. */
+static void touch_average(struct emitter *e, const struct weft_item *item, int32_t block)
+{
+    enum { BOTH = READ | WRITE };
+    const int32_t unit = item->decision;
+    const bool gathered = shards_parameters(e, unit);
+    touch_piece(e, gathered ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, 0, block, BOTH);
+    touch_piece(e, WEFT_BUFFER_MASTER, unit, 0, block, BOTH);
+    if (item->kind != WEFT_AVERAGE) return;
+    touch_buffer(e, WEFT_BUFFER_ANCHOR, unit, BOTH);
+    touch_buffer(e, WEFT_BUFFER_OUTER, unit, BOTH);
+}
+
 /* A copy of a layer's activations or of its input, down from their own buffer or up to another. */
 static void touch_saved(struct emitter *e, const struct weft_item *item, int32_t block)
 {
@@ -455,6 +471,16 @@ static void touch_saved(struct emitter *e, const struct weft_item *item, int32_t
                    item->acquires && period->rule.rotated && item->last < period->drain);
     touch_piece(e, copy.buffer, copy.layer, item->gather, piece_of(item, block),
                 item->acquires ? WRITE : READ);
+}
+
+/* An average works in one step of several, and takes its time there. */
+static void set_average(struct emitter *e, const struct weft_problem_item *item)
+{
+    struct weft_instruction *at = current_instruction(e);
+    if (!weft_item_averages(&item->item)) return;
+    at->ns = item->average_ns;
+    at->every = e->lowering->plan->problem->period.every;
+    at->phase = item->phase;
 }
 
 /* Emits a placed block's instruction, on any lane. */
@@ -473,6 +499,7 @@ static void emit_placed(struct emitter *e, int32_t placement)
     if (!e->counting) {
         current_instruction(e)->item = at->item;
         current_instruction(e)->block = at->block;
+        set_average(e, &plan->problem->items[at->item]);
     }
     if (at->after >= 0) {
         wait_for(e, e->issued[at->after]);
@@ -485,6 +512,9 @@ static void emit_placed(struct emitter *e, int32_t placement)
     case WEFT_ITEM_HOST_UPDATE:
     case WEFT_ITEM_PARAMETERS:
         touch_move(e, item, at->block);
+        break;
+    case WEFT_ITEM_AVERAGE:
+        touch_average(e, item, at->block);
         break;
     case WEFT_ITEM_STATE:
         touch_state(e, item, at->block);

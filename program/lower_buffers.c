@@ -57,7 +57,7 @@ static void make_movable(struct maker *maker, enum weft_buffer_kind kind, int32_
 /* Whether the unit's gradient is summed over a part of the ranks first. */
 static bool sums_partly(const struct maker *maker, int32_t u)
 {
-    const struct weft_moves moves = weft_moves_of(maker->lowering->program->ways[u]);
+    const struct weft_moves moves = weft_moves_of(maker->lowering->program->ways[u], false);
     for (int i = 0; i < moves.n; i++)
         if (moves.moves[i].to == WEFT_BUFFER_PARTIAL) return true;
     return false;
@@ -72,7 +72,10 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     enum weft_policy policy = weft_plan_chosen(plan, u)->policy;
     const bool gathered = weft_policy_gathers(policy);
     const bool on_host = weft_program_updates_on_host(maker->lowering->program, u);
-    const int32_t pieces = on_host ? unit->n_blocks : 1; /* the host updates block by block */
+    /* The host updates block by block, and averages go block by block. */
+    const bool averages = inputs->period->rule.every > 0;
+    const int32_t pieces = on_host ? unit->n_blocks : 1;
+    const int32_t changed = on_host || averages ? unit->n_blocks : 1;
     int64_t full = unit->padded_elements;
     const int64_t owned = full / weft_shards_sharers(inputs->shards, policy);
     const int64_t held = full / weft_shards_holders(inputs->shards, policy);
@@ -84,12 +87,12 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         const int32_t instances = fetches ? 1 + weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++)
             make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, i, held * compute_bytes,
-                        in_blocks ? unit->n_blocks : pieces);
+                        in_blocks ? unit->n_blocks : changed);
     } else if (kind == WEFT_BUFFER_FULL) {
         int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++) {
             make_buffer(maker, kind, WEFT_CATEGORY_GATHERED_PARAMETERS, u, i, full * compute_bytes,
-                        gathered ? unit->n_blocks : pieces);
+                        gathered ? unit->n_blocks : changed);
         }
     }
     if (!unit->trainable) return;
@@ -99,7 +102,8 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
         const bool copied =
             weft_program_location(maker->lowering->program, u) == WEFT_LOCATION_HOST && !on_host;
-        const int32_t blocks = copied ? weft_weigh_state_blocks(&inputs->weigh, owned) : 1;
+        const int32_t whole = kind == WEFT_BUFFER_MASTER ? changed : 1;
+        const int32_t blocks = copied ? weft_weigh_state_blocks(&inputs->weigh, owned) : whole;
         if (!on_host)
             make_buffer(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, blocks);
     } else if (kind == WEFT_BUFFER_ANCHOR || kind == WEFT_BUFFER_OUTER) {

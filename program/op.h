@@ -42,6 +42,8 @@ enum weft_op {
     WEFT_OP_ACROSS_GATHER = WEFT_ACROSS_GATHER,       /* unit: a block of its node's parameters */
     WEFT_OP_INPUT_DOWN = WEFT_INPUT_DOWN,             /* layer: its input to the host */
     WEFT_OP_INPUT_UP = WEFT_INPUT_UP,                 /* layer: its input from the host */
+    WEFT_OP_AVERAGE = WEFT_AVERAGE,                   /* unit: a block's average over nodes */
+    WEFT_OP_AVERAGE_GATHER = WEFT_AVERAGE_GATHER,     /* unit: the averages of its node, under dp */
     WEFT_OP_AGREE = WEFT_ITEM_KIND_COUNT, /* sum over ranks of the record, or of a unit's norms */
     /* Compute. */
     WEFT_OP_MARK,     /* start of a slot */

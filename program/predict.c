@@ -12,7 +12,7 @@ static enum weft_status predict_plan(const struct weft_plan *plan, struct weft_p
 {
     int64_t *scratch = calloc(weft_simulate_words(plan->problem), sizeof *scratch);
     if (scratch == NULL) return weft_fail_memory(err, "prediction");
-    weft_simulate_plan(plan, scratch, out);
+    weft_simulate_mean(plan, scratch, out);
     free(scratch);
     out->peak_bytes = weft_plan_peak(plan, 0, &out->peak_slot);
     return out->peak_bytes < 0 ? weft_fail_memory(err, "memory rows") : WEFT_OK;
@@ -36,7 +36,9 @@ static int64_t longest_wait(const struct weft_plan *plan, const struct weft_plan
         if (!on->any) *on = (struct lane_launches){launch_ns, launch_ns, true};
         if (launch_ns - on->latest_ns > gap_ns) gap_ns = launch_ns - on->latest_ns;
         if (launch_ns > on->latest_ns) on->latest_ns = launch_ns;
-        const int64_t took_ns = times->end_ns[i] - times->start_ns[i];
+        const int64_t average_ns = problem->items[plan->placements[i].item].average_ns;
+        int64_t took_ns = times->end_ns[i] - times->start_ns[i];
+        if (average_ns > took_ns) took_ns = average_ns;
         if (took_ns > longest_ns) longest_ns = took_ns;
     }
     for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
@@ -58,6 +60,34 @@ enum weft_status weft_plan_longest_wait(const struct weft_plan *plan, int64_t *o
     weft_simulate_plan_times(plan, all + slots + 2 * blocks, &times);
     *out_ns = longest_wait(plan, &times);
     free(all);
+    return WEFT_OK;
+}
+
+/* Bytes that a rank sends for a block: its parts for other nodes, and the sum of its part to them.
+ */
+static int64_t sent_bytes(const struct weft_problem *problem, const struct weft_item *item)
+{
+    const int64_t nodes = problem->ranks / problem->ranks_per_node;
+    return item->kind == WEFT_AVERAGE ? 2 * (item->block_bytes / nodes) * (nodes - 1) : 0;
+}
+
+enum weft_status weft_plan_find_averages(const struct weft_plan *plan,
+                                         struct weft_plan_averages *out, struct weft_error *err)
+{
+    const struct weft_problem *problem = plan->problem;
+    struct weft_plan_averages found = {0};
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_problem_item *item = &problem->items[plan->placements[i].item];
+        if (!weft_item_averages(&item->item)) continue;
+        found.ns += item->average_ns;
+        found.sent_bytes += sent_bytes(problem, &item->item);
+    }
+    int64_t *scratch = calloc(weft_simulate_words(problem), sizeof *scratch);
+    if (scratch == NULL) return weft_fail_memory(err, "prediction");
+    if (problem->period.every > 0)
+        weft_simulate_extremes(plan, scratch, &found.usual_ns, &found.longest_ns);
+    free(scratch);
+    *out = found;
     return WEFT_OK;
 }
 

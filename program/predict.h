@@ -24,4 +24,14 @@ WEFT_MUST_USE enum weft_status weft_plan_longest_wait(const struct weft_plan *pl
 WEFT_MUST_USE enum weft_status weft_plan_check_prediction(const struct weft_plan *plan,
                                                           struct weft_error *err);
 
+/* The averages over nodes of period.every steps: time of their blocks on lanes, bytes that a rank
+ * sends to other nodes, a step without one, and the longest step. If each step has one, both are of
+ * all steps. All 0 without averages. */
+struct weft_plan_averages {
+    int64_t ns, sent_bytes, usual_ns, longest_ns;
+};
+WEFT_MUST_USE enum weft_status weft_plan_find_averages(const struct weft_plan *plan,
+                                                       struct weft_plan_averages *out,
+                                                       struct weft_error *err);
+
 #endif

@@ -49,6 +49,9 @@ struct weft_instruction {
     int32_t item;  /* collectives: index in the problem; AGREE: -1 */
     int32_t after; /* instruction before it in its item's chain; 0: none */
     int64_t ns;    /* predicted */
+    /* Of an average: it works in periods with updates of a step that is `phase` modulo `every`.
+     * `every` 0: in each period. */
+    int64_t every, phase;
     int32_t first_dependency, n_dependencies; /* earlier instructions, in program->dependencies */
     int32_t first_operand, n_operands;        /* in program->operands */
 };
@@ -118,6 +121,13 @@ void weft_program_destroy(struct weft_program *program);
 WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_program *program,
                                                              const struct weft_plan *plan,
                                                              struct weft_error *err);
+
+/* Whether an instruction works in a period with the updates of a step. In other periods it keeps
+ * its place and takes no time. */
+static inline bool weft_instruction_works(const struct weft_instruction *at, int64_t step)
+{
+    return at->every == 0 || step % at->every == at->phase;
+}
 
 /* Whether time before a compute instruction is a wait for a lane: at MARKs, at FINISH, and at
  * instructions that depend on a collective. */

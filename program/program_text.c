@@ -91,6 +91,7 @@ static void dump_instruction(const struct weft_program *program, const struct we
     if (at->micro > 0) weft_text_addf(out, " of micro-step %d", at->micro + 1);
     if (at->unit >= 0) weft_text_addf(out, " %s", plan->problem->decisions[at->unit].name);
     if (at->block >= 0) weft_text_addf(out, " block %d", at->block);
+    if (at->every > 1) weft_text_addf(out, " in one step of %lld", (long long)at->every);
     if (at->ns > 0) {
         char time[WEFT_UNITS_TEXT_BYTES];
         weft_text_addf(out, "  %s", weft_units_show_ns(at->ns, time));
@@ -182,6 +183,8 @@ static void write_instruction(const struct weft_program *program, const struct w
     if (at->block >= 0) weft_json_put_integer(writer, "block", at->block);
     if (at->item >= 0) weft_json_put_integer(writer, "item", at->item);
     weft_json_put_integer(writer, "time_ns", at->ns);
+    if (at->every > 0) weft_json_put_integer(writer, "every", at->every);
+    if (at->phase > 0) weft_json_put_integer(writer, "phase", at->phase);
     weft_json_key(writer, "after");
     weft_json_begin_array(writer);
     for (int32_t d = 0; d < at->n_dependencies; d++)

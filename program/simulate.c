@@ -11,6 +11,7 @@
 struct run {
     const struct weft_program *program;
     struct weft_trace *trace;
+    int64_t step; /* of its updates */
     struct weft_lanes lanes;
     int32_t head[WEFT_MOST_LANES];
     bool begun[WEFT_MOST_LANES]; /* the head has begun */
@@ -41,7 +42,7 @@ static bool turn_lane(struct run *run, int lane)
         if (!is_ready(run, at)) return false;
         run->begun[lane] = true;
         run->trace->records[i].start_ns = run->lanes.now_ns;
-        weft_lanes_start(&run->lanes, lane, at->ns);
+        weft_lanes_start(&run->lanes, lane, weft_instruction_works(at, run->step) ? at->ns : 0);
     }
     if (weft_lanes_busy(&run->lanes, lane)) return false;
     run->trace->records[i].end_ns = run->lanes.now_ns;
@@ -67,10 +68,11 @@ static void run_program(struct run *run)
     }
 }
 
-enum weft_status weft_simulate(const struct weft_program *program, struct weft_trace **out,
-                               struct weft_error *err)
+enum weft_status weft_simulate_step(const struct weft_program *program, int64_t step,
+                                    struct weft_trace **out, struct weft_error *err)
 {
     struct run run = {.program = program,
+                      .step = step,
                       .lanes = {.lanes = program->lanes, .n_lanes = program->n_lanes}};
     WEFT_TRY(weft_trace_create(program, "simulated", &run.trace, err));
     run.over = calloc((size_t)program->n_instructions + 1, sizeof *run.over);
@@ -85,9 +87,19 @@ enum weft_status weft_simulate(const struct weft_program *program, struct weft_t
     return WEFT_OK;
 }
 
+enum weft_status weft_simulate(const struct weft_program *program, struct weft_trace **out,
+                               struct weft_error *err)
+{
+    return weft_simulate_step(program, 0, out, err);
+}
+
+/* In place of a step: each average takes its share. */
+enum { EVERY_STEP = -1 };
+
 /* A replay of placements, slot by slot. */
 struct replay {
     const struct weft_plan *plan;
+    int64_t step; /* of the period's updates; EVERY_STEP */
     struct weft_lanes lanes;
     /* By lane and slot: last placement that its start waits for, and last that its compute waits
      * for; -1: none. */
@@ -110,12 +122,21 @@ static bool may_follow(const struct replay *replay, const struct weft_placement 
     return replay->over[plan->problem->items[plan->placements[at->after].item].lane] >= at->after;
 }
 
+static int64_t block_ns(const struct replay *replay, const struct weft_problem_item *item)
+{
+    if (replay->step == EVERY_STEP || !weft_item_averages(&item->item)) return item->block_ns;
+    const int64_t every = replay->plan->problem->period.every;
+    return replay->step % every == item->phase ? item->average_ns : 0;
+}
+
 static void begin_block(struct replay *replay, int32_t lane, int32_t placement)
 {
     const struct weft_plan *plan = replay->plan;
     const struct weft_problem_item *item = &plan->problem->items[plan->placements[placement].item];
-    weft_lanes_start(&replay->lanes, lane, item->block_ns);
-    if (weft_item_is_collective(&item->item)) replay->channel_ns += item->block_ns;
+    const int64_t ns = block_ns(replay, item);
+    weft_lanes_start(&replay->lanes, lane, ns);
+    if (weft_item_is_collective(&item->item) || weft_item_averages(&item->item))
+        replay->channel_ns += ns;
     if (replay->times) replay->times->start_ns[placement] = replay->lanes.now_ns;
 }
 
@@ -208,7 +229,7 @@ static void index_placements(struct replay *replay)
     }
 }
 
-static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
+static void replay_plan(const struct weft_plan *plan, int64_t step, int64_t *scratch,
                         struct weft_plan_times *times, struct weft_plan_spans *spans,
                         struct weft_prediction *out)
 {
@@ -216,6 +237,7 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
     int32_t n_slots = problem->n_slots;
     struct replay replay = {
         .plan = plan,
+        .step = step,
         .lanes = weft_problem_lanes(problem),
         .due = scratch,
         .blocking = scratch + weft_problem_lane_at(problem, problem->n_lanes),
@@ -271,19 +293,92 @@ size_t weft_simulate_words(const struct weft_problem *problem)
 
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)
 {
-    replay_plan(plan, scratch, NULL, NULL, out);
+    replay_plan(plan, EVERY_STEP, scratch, NULL, NULL, out);
+}
+
+void weft_simulate_plan_step(const struct weft_plan *plan, int64_t step, int64_t *scratch,
+                             struct weft_prediction *out)
+{
+    replay_plan(plan, step, scratch, NULL, NULL, out);
+}
+
+/* The first phase of an average above `phase`; -1: none. */
+static int64_t next_phase(const struct weft_problem *problem, int64_t phase)
+{
+    int64_t next = -1;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_problem_item *item = &problem->items[i];
+        if (weft_item_averages(&item->item) && item->phase > phase &&
+            (next < 0 || item->phase < next))
+            next = item->phase;
+    }
+    return next;
+}
+
+/* The first step without an average; of several steps with one each, a step like the first. */
+static int64_t step_without(const struct weft_problem *problem)
+{
+    int64_t step = 0;
+    for (int64_t phase = next_phase(problem, -1); phase == step; phase = next_phase(problem, phase))
+        step++;
+    return step;
+}
+
+/* Adds to `sum` by how much a period's times are above those of another. */
+static void add_excess(struct weft_prediction *sum, const struct weft_prediction *of,
+                       const struct weft_prediction *than)
+{
+    sum->step_ns += of->step_ns - than->step_ns;
+    sum->slowdown_ns += of->slowdown_ns - than->slowdown_ns;
+    sum->channel_ns += of->channel_ns - than->channel_ns;
+}
+
+void weft_simulate_mean(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)
+{
+    const struct weft_problem *problem = plan->problem;
+    const int64_t every = problem->period.every;
+    struct weft_prediction excess = {0}, usual, one;
+    if (next_phase(problem, -1) < 0) {
+        weft_simulate_plan(plan, scratch, out);
+        return;
+    }
+    replay_plan(plan, step_without(problem), scratch, NULL, NULL, &usual);
+    for (int64_t phase = next_phase(problem, -1); phase >= 0; phase = next_phase(problem, phase)) {
+        replay_plan(plan, phase, scratch, NULL, NULL, &one);
+        add_excess(&excess, &one, &usual);
+    }
+    const int64_t more_ns = excess.step_ns > 0 ? excess.step_ns + every - 1 : excess.step_ns;
+    out->step_ns = usual.step_ns + more_ns / every;
+    out->compute_ns = usual.compute_ns;
+    out->slowdown_ns = usual.slowdown_ns + excess.slowdown_ns / every;
+    out->exposed_ns = out->step_ns - out->compute_ns - out->slowdown_ns;
+    out->channel_ns = usual.channel_ns + excess.channel_ns / every;
+}
+
+void weft_simulate_extremes(const struct weft_plan *plan, int64_t *scratch, int64_t *least_ns,
+                            int64_t *most_ns)
+{
+    struct weft_prediction one;
+    replay_plan(plan, step_without(plan->problem), scratch, NULL, NULL, &one);
+    *least_ns = *most_ns = one.step_ns;
+    for (int64_t phase = next_phase(plan->problem, -1); phase >= 0;
+         phase = next_phase(plan->problem, phase)) {
+        replay_plan(plan, phase, scratch, NULL, NULL, &one);
+        if (one.step_ns < *least_ns) *least_ns = one.step_ns;
+        if (one.step_ns > *most_ns) *most_ns = one.step_ns;
+    }
 }
 
 void weft_simulate_plan_times(const struct weft_plan *plan, int64_t *scratch,
                               struct weft_plan_times *out)
 {
     struct weft_prediction unused;
-    replay_plan(plan, scratch, out, NULL, &unused);
+    replay_plan(plan, EVERY_STEP, scratch, out, NULL, &unused);
 }
 
 void weft_simulate_plan_spans(const struct weft_plan *plan, int64_t *scratch,
                               struct weft_plan_spans *out)
 {
     struct weft_prediction unused;
-    replay_plan(plan, scratch, &out->times, out, &unused);
+    replay_plan(plan, EVERY_STEP, scratch, &out->times, out, &unused);
 }

@@ -130,6 +130,13 @@ static bool moves_block(enum weft_op op)
     return op < WEFT_OP_AGREE;
 }
 
+/* Averages over nodes work in one step of several, and all else in each. */
+static bool has_steps(const struct weft_instruction *at)
+{
+    if (!weft_op_is_of(at->op, WEFT_ITEM_AVERAGE)) return at->every == 0 && at->phase == 0;
+    return at->every >= 1 && at->phase >= 0 && at->phase < at->every;
+}
+
 /* Dependencies on earlier instructions cannot form a cycle. */
 static const char *dependency_fault(const struct weft_program *program, int32_t index)
 {
@@ -152,6 +159,7 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
     const struct weft_instruction *at = &program->instructions[index];
     if ((unsigned)at->op >= WEFT_OP_COUNT) return "its op is out of range";
     if (at->ns < 0) return "its time is negative";
+    if (!has_steps(at)) return "the steps in which it works are out of range";
     if (at->lane < 0 || at->lane >= program->n_lanes || !serves_lane(program, at))
         return "it is on a lane that does not do it";
     if (at->n_dependencies < 0 || at->first_dependency != walk->n_dependencies) {

@@ -67,6 +67,18 @@ static bool is_fetched(const struct weft_program *program, const struct weft_ins
            program->buffers[from->buffer].instance == 1 + program->buffers[to->buffer].instance;
 }
 
+/* Whether a gather follows its block's average over nodes, or all of its unit. */
+static bool is_averaged(const struct step *step, int32_t index, const struct weft_operand *from)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const int32_t averaged = step->averaged[at->unit];
+    if (from->piece != at->block && program->buffers[from->buffer].n_pieces > 1) return false;
+    if (comes_after(program, at, WEFT_OP_AVERAGE)) return averaged > at->block;
+    return averaged == weft_step_blocks(program, at->unit) &&
+           weft_step_is_before(step, step->average[at->unit], index);
+}
+
 static enum weft_status check_gather(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -93,7 +105,66 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     if (waits &&
         (!trains || from->piece != at->block || !has_come(step, index, WEFT_OP_ACROSS_GATHER)))
         return weft_step_fault(step, index, "its block may not have come from the other nodes");
+    if (weft_step_averages(program, at->unit) && !is_averaged(step, index, from))
+        return weft_step_fault(step, index, "its block may not be averaged over nodes yet");
     return move_block(step, index, to);
+}
+
+/* Whether an instruction reads and writes its block of a unit's buffer of that kind. */
+static bool changes_block(const struct weft_program *program, const struct weft_instruction *at,
+                          enum weft_buffer_kind kind)
+{
+    const struct weft_operand *from = weft_step_operand(program, at, kind, at->unit, false);
+    const struct weft_operand *to = weft_step_operand(program, at, kind, at->unit, true);
+    if (from == NULL || to == NULL || from->buffer != to->buffer) return false;
+    return program->buffers[to->buffer].n_pieces == 1 ||
+           (from->piece == at->block && to->piece == at->block);
+}
+
+/* The buffers of an average: the parameters, their master, and the states of an outer optimizer. */
+static bool changes_averaged(const struct weft_program *program, const struct weft_instruction *at)
+{
+    static const enum weft_buffer_kind states[] = {WEFT_BUFFER_MASTER, WEFT_BUFFER_ANCHOR,
+                                                   WEFT_BUFFER_OUTER};
+    const bool gathers = weft_policy_gathers(program->ways[at->unit].policy);
+    const size_t n = at->op == WEFT_OP_AVERAGE ? sizeof states / sizeof *states : 1;
+    for (size_t i = 0; i < n; i++)
+        if (weft_program_buffer(program, states[i], at->unit, 0) >= 0 &&
+            !changes_block(program, at, states[i]))
+            return false;
+    return changes_block(program, at, gathers ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL);
+}
+
+/* Each block of a unit that trains is averaged over nodes once in period.every steps, in the same
+ * step as the unit's other blocks, after its update. Under dp the ranks of a node then gather the
+ * averages. */
+static enum weft_status check_average(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const int32_t update = step->updates[at->unit], before = step->average[at->unit];
+    if (!weft_step_averages(program, at->unit))
+        return weft_step_fault(step, index, "its unit is not averaged over nodes");
+    if (at->every != program->period.every)
+        return weft_step_fault(step, index, "it does not work once in the steps of an average");
+    if (before >= 0 && program->instructions[before].phase != at->phase)
+        return weft_step_fault(step, index, "its unit is averaged in several steps");
+    if (update < 0 || !weft_step_is_before(step, update, index))
+        return weft_step_fault(step, index, "it may start before the unit's update is over");
+    if (!changes_averaged(program, at))
+        return weft_step_fault(step, index, "it does not average its block of its unit");
+    if (at->op == WEFT_OP_AVERAGE) {
+        if (at->block != step->averaged[at->unit]++)
+            return weft_step_fault(step, index, "blocks are not averaged in order, each once");
+        step->average[at->unit] = index;
+        return WEFT_OK;
+    }
+    if (weft_step_groups(program, at->unit).state != WEFT_GROUP_NONE)
+        return weft_step_fault(step, index, "its unit's ranks keep their own slices");
+    if (!comes_after(program, at, WEFT_OP_AVERAGE))
+        return weft_step_fault(step, index, "it does not follow its block's average");
+    return move_block(step, index,
+                      weft_step_operand(program, at, WEFT_BUFFER_FULL, at->unit, true));
 }
 
 /* Updated parts of a node's parameters come from the other nodes, in place, once a step. */
@@ -352,6 +423,8 @@ enum weft_status weft_verify_move(struct step *step, int32_t index)
         return check_on_host(step, index);
     case WEFT_ITEM_PARAMETERS:
         return check_shard(step, index);
+    case WEFT_ITEM_AVERAGE:
+        return check_average(step, index);
     case WEFT_ITEM_SAVED:
         break;
     }

@@ -332,7 +332,9 @@ static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
 {
     const struct weft_buffer *buffer = &program->buffers[full];
     const struct weft_policy_groups groups = weft_step_groups(program, buffer->index);
-    if (groups.state == WEFT_GROUP_NONE) return 0;
+    if (groups.state == WEFT_GROUP_NONE)
+        return weft_step_averages(program, buffer->index) ? weft_step_blocks(program, buffer->index)
+                                                          : 0;
     if (groups.parameters != WEFT_GROUP_NONE) return buffer->n_pieces;
     int32_t gradient = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, buffer->index, 0);
     return gradient < 0 ? 0 : program->buffers[gradient].n_pieces;
@@ -532,6 +534,8 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     case WEFT_OP_PARAMETERS_UP:
     case WEFT_OP_PARAMETERS_DOWN:
     case WEFT_OP_PARAMETERS_FETCH:
+    case WEFT_OP_AVERAGE:
+    case WEFT_OP_AVERAGE_GATHER:
         return weft_verify_move(step, index);
     case WEFT_OP_FINISH:
         return check_end(step, index);
@@ -621,7 +625,7 @@ static enum weft_status check_all(struct step *step)
     const struct weft_program *program = step->program;
     int32_t last = program->n_instructions - 1;
     for (int32_t u = 0; u < program->n_units; u++)
-        step->updates[u] = step->reads[u] = step->writes[u] = -1;
+        step->updates[u] = step->reads[u] = step->writes[u] = step->average[u] = -1;
     for (int32_t i = 0; i < program->n_layers * program->period.n_micro; i++)
         step->forwards[i] = -1;
     for (int32_t i = 0; i < 2 * program->n_layers * program->period.n_micro; i++)
@@ -665,6 +669,8 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .ups = calloc(2 * n_layers + 1, sizeof *step.ups),
         .forwards = calloc(n_layers + 1, sizeof *step.forwards),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
+        .averaged = calloc((size_t)program->n_units + 1, sizeof *step.averaged),
+        .average = calloc((size_t)program->n_units + 1, sizeof *step.average),
         .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
         .moments = -1,
         .agreed = -1,
@@ -674,7 +680,8 @@ enum weft_status weft_verify_step(const struct weft_program *program,
     };
     bool room = step.updates != NULL && step.reads != NULL && step.writes != NULL &&
                 step.hosted != NULL && step.downs != NULL && step.ups != NULL &&
-                step.forwards != NULL && step.moved != NULL && step.summed != NULL;
+                step.forwards != NULL && step.moved != NULL && step.summed != NULL &&
+                step.averaged != NULL && step.average != NULL;
     enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
     free(step.updates);
     free(step.reads);
@@ -684,6 +691,8 @@ enum weft_status weft_verify_step(const struct weft_program *program,
     free(step.ups);
     free(step.forwards);
     free(step.moved);
+    free(step.averaged);
+    free(step.average);
     free(step.summed);
     return status;
 }

@@ -31,6 +31,8 @@ struct step {
     int32_t moments;       /* MOMENTS of the current update; -1: none */
     int32_t agreed;        /* AGREE of the current update; -1: none */
     int32_t *moved;        /* [n_buffers]: blocks gathered into it or reduced from it */
+    int32_t *averaged;     /* by unit: blocks averaged over nodes */
+    int32_t *average;      /* by unit: the last AVERAGE; -1: none */
     int32_t *summed;       /* by unit: rounds with all gradients in its slice */
     int32_t n_layers;      /* of the model */
     int32_t layers;        /* forwards and backwards so far */
@@ -69,6 +71,13 @@ static inline int32_t weft_step_blocks(const struct weft_program *program, int32
 static inline int32_t weft_step_blocks_until(const struct weft_program *program, int32_t last)
 {
     return last < 0 ? 0 : program->instructions[last].block + 1;
+}
+
+/* Whether nodes average the unit's parameters. */
+static inline bool weft_step_averages(const struct weft_program *program, int32_t unit)
+{
+    return program->period.every > 0 &&
+           weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0) >= 0;
 }
 
 /* Pieces in which a unit's state moves. */

@@ -122,8 +122,8 @@ static struct offloaded offloaded_of(const struct weft_plan *plan, int32_t decis
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision || weft_item_is_collective(item) ||
-            item->kind == WEFT_HOST_UPDATE || !weft_problem_needs(problem, plan->strategies, i) ||
-            part_of(item) != part)
+            weft_item_averages(item) || item->kind == WEFT_HOST_UPDATE ||
+            !weft_problem_needs(problem, plan->strategies, i) || part_of(item) != part)
             continue;
         offloaded.ns += item->n_blocks * problem->items[i].block_ns;
         if (item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_INPUT_DOWN ||

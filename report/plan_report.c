@@ -8,6 +8,7 @@
 #include "problem/names.h"
 #include "problem/target.h"
 #include "program/mappings.h"
+#include "program/predict.h"
 #include "report/offloaded.h"
 
 static double percent_of(int64_t part, int64_t whole)
@@ -481,38 +482,26 @@ static void report_cost(const struct weft_plan *plan, struct weft_answer *out)
                         weft_units_show_ns(plan->free_bound_ns, ns));
 }
 
-/* An average over nodes: its time, the bytes that a rank sends for it, and the mean time of a step
- * with it. */
-struct average {
-    int64_t ns, bytes, mean_ns;
-};
-
-static struct average average_of(const struct weft_plan *plan)
-{
-    const int64_t every = plan->problem->period.every;
-    struct average sum = {0};
-    for (int32_t u = 0; u < weft_problem_n_units(plan->problem); u++) {
-        sum.ns += weft_plan_chosen(plan, u)->average_ns;
-        sum.bytes += weft_plan_chosen(plan, u)->average_bytes;
-    }
-    sum.mean_ns = plan->prediction.step_ns + (every > 0 ? (sum.ns + every - 1) / every : 0);
-    return sum;
-}
-
 static void report_average(const struct weft_plan *plan, struct weft_answer *out)
 {
     char average[WEFT_UNITS_TEXT_BYTES], bytes[WEFT_UNITS_TEXT_BYTES];
-    char with[WEFT_UNITS_TEXT_BYTES], mean[WEFT_UNITS_TEXT_BYTES];
-    const struct average of = average_of(plan);
+    char usual[WEFT_UNITS_TEXT_BYTES], with[WEFT_UNITS_TEXT_BYTES], mean[WEFT_UNITS_TEXT_BYTES];
     const long long every = (long long)plan->problem->period.every;
+    struct weft_plan_averages of;
+    struct weft_error unsaid = {0};
     if (every == 0) return;
+    if (weft_plan_find_averages(plan, &of, &unsaid) != WEFT_OK) {
+        out->failed = true;
+        return;
+    }
     weft_answer_say(out, NULL,
-                    "across    nodes step on their own; an average every %lld steps takes %s, in "
-                    "which a rank sends %s to other nodes: %s for a step with it, %s on average\n",
+                    "across    nodes step on their own; an average every %lld steps has %s of "
+                    "collectives, in which a rank sends %s to other nodes: %s for a step with it, "
+                    "%s without, %s on average\n",
                     every, weft_units_show_ns(of.ns, average),
-                    weft_units_show_bytes(of.bytes, bytes),
-                    weft_units_show_ns(plan->prediction.step_ns + of.ns, with),
-                    weft_units_show_ns(of.mean_ns, mean));
+                    weft_units_show_bytes(of.sent_bytes, bytes),
+                    weft_units_show_ns(of.longest_ns, with), weft_units_show_ns(of.usual_ns, usual),
+                    weft_units_show_ns(plan->prediction.step_ns, mean));
 }
 
 static void report_maker(const struct weft_plan *plan, struct weft_answer *out)
@@ -550,13 +539,20 @@ static void put_saved(const struct weft_plan *plan, struct weft_answer *out)
 /* Averages over nodes; nothing without them. */
 static void put_average(const struct weft_plan *plan, struct weft_answer *out)
 {
-    const struct average of = average_of(plan);
+    struct weft_plan_averages of;
+    struct weft_error unsaid = {0};
     if (plan->problem->period.every == 0) return;
+    if (weft_plan_find_averages(plan, &of, &unsaid) != WEFT_OK) {
+        out->failed = true;
+        return;
+    }
     weft_answer_open(out, "average");
     weft_answer_integer(out, "every", plan->problem->period.every);
     weft_answer_integer(out, "ns", of.ns);
-    weft_answer_integer(out, "sent_bytes", of.bytes);
-    weft_answer_integer(out, "mean_step_ns", of.mean_ns);
+    weft_answer_integer(out, "sent_bytes", of.sent_bytes);
+    weft_answer_integer(out, "longest_step_ns", of.longest_ns);
+    weft_answer_integer(out, "usual_step_ns", of.usual_ns);
+    weft_answer_integer(out, "mean_step_ns", plan->prediction.step_ns);
     weft_answer_close(out);
 }
 

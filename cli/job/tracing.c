@@ -166,8 +166,13 @@ enum weft_status weft_tracing_add(struct weft_tracing *tracing, const struct wef
                                                     weft_tracing_is_folder(tracing->path)};
     struct weft_text text;
     if (tracing->path == NULL || !is_traced(&tracing->steps, step, steps)) return WEFT_OK;
+    /* Steps differ in the averages over nodes that come with their updates. */
+    if (tracing->predicts && program->period.every > 0) {
+        weft_trace_destroy(tracing->forecast);
+        tracing->forecast = NULL;
+    }
     if (tracing->predicts && tracing->forecast == NULL)
-        WEFT_TRY(weft_simulate(program, &tracing->forecast, err));
+        WEFT_TRY(weft_simulate_step(program, step - 1, &tracing->forecast, err));
     snprintf(tracing->source, sizeof tracing->source, "%s", trace->source);
     snprintf(title, sizeof title, "rank %d, %s", tracing->rank, trace->source);
     weft_text_init(&text);

@@ -42,7 +42,7 @@ static enum kind_of_work kind_of_item(int32_t kind)
     const struct weft_item_kind *of = &weft_item_kinds[kind];
     if (kind == WEFT_HOST_UPDATE) return KIND_HOST;
     if (weft_item_kind_collective(kind) == WEFT_ALL_GATHER) return KIND_GATHER;
-    if (of->family == WEFT_ITEM_COLLECTIVE) return KIND_REDUCE;
+    if (of->family == WEFT_ITEM_COLLECTIVE || of->family == WEFT_ITEM_AVERAGE) return KIND_REDUCE;
     return of->role == WEFT_ROLE_DOWN || of->role == WEFT_ROLE_WRITES ? KIND_DOWN : KIND_UP;
 }
 

@@ -5,28 +5,29 @@
 #include <string.h>
 
 #include "plan/plan.h"
-#include "problem/item_times.h"
 #include "runtime/comm/branch.h"
 #include "runtime/comm/outcome.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
 
 struct exec_average {
-    struct weft_comm *across; /* of the ranks with this rank's place */
-    int32_t nodes, ranks;     /* ranks: of all nodes */
+    struct weft_nn_outer outer; /* with the number of nodes */
+    int32_t nodes, ranks;       /* ranks: of all nodes */
 };
 
 enum weft_status weft_exec_average_create(struct weft_exec *exec, struct weft_error *err)
 {
+    const struct weft_train *train = &exec->options.config->train;
     struct weft_comm *all = exec->options.comm;
     if (exec->options.program->period.every == 0) return WEFT_OK;
     exec->average = calloc(1, sizeof *exec->average);
     if (exec->average == NULL) return weft_fail_memory(err, "averages over nodes");
     WEFT_TRY(weft_comm_branch(all, exec->options.program->lanes[WEFT_LANE_FIRST].name,
                               WEFT_GROUP_NODE, &exec->comm, err));
-    WEFT_TRY(weft_comm_branch(all, "across", WEFT_GROUP_ACROSS, &exec->average->across, err));
-    exec->average->nodes = weft_comm_ranks(exec->average->across);
     exec->average->ranks = weft_comm_ranks(all);
+    exec->average->nodes = exec->average->ranks / weft_comm_ranks(exec->comm);
+    exec->average->outer = (struct weft_nn_outer){
+        exec->average->nodes, (float)train->across_momentum, (float)train->across_lr};
     return WEFT_OK;
 }
 
@@ -116,83 +117,76 @@ enum weft_status weft_exec_share_status(struct weft_exec *exec, enum weft_status
     return weft_comm_share_outcome(exec->options.comm, status, own, err);
 }
 
-/* The parameters' fp32 values in the arena, and this rank's first slice of them. */
-struct values {
-    struct weft_average blocks;
-    int64_t at;     /* offset of the first block's slice */
-    int64_t stride; /* bytes from one block's slice to the next */
-    int64_t block_ns;
-};
-
-static struct values values_of(const struct weft_exec *exec, const struct exec_unit *unit)
+/* Lists the parts of pieces with states [from, to) of the unit's buffers. */
+static enum weft_status cut_pieces(struct weft_exec *exec, const struct weft_nn_piece *pieces,
+                                   int64_t n_pieces, int64_t from, int64_t to,
+                                   const struct weft_nn_piece **out, int64_t *n_out,
+                                   struct weft_error *err)
 {
-    const struct weft_unit *of = &exec->options.shards->units[unit->index];
-    const enum weft_policy policy = exec->options.program->ways[unit->index].policy;
-    const unsigned char *at = unit->nn.master != NULL ? unit->nn.master : unit->nn.parameters;
-    const int64_t slice = of->slice_elements * (int64_t)sizeof(float);
-    const bool full = unit->whole || (unit->resident && unit->nn.master == NULL);
-    const struct weft_average blocks = weft_average_of(of, policy, exec_compute(exec));
-    return (struct values){
-        .blocks = blocks,
-        .block_ns = weft_plan_chosen(exec->options.plan, unit->index)->average_ns / blocks.blocks,
-        .at = at - exec->base + (full ? exec->rank * slice : 0),
-        .stride = exec->ranks * slice,
-    };
-}
-
-static void push_sums(struct weft_exec *exec, const struct values *values)
-{
-    const struct weft_average *blocks = &values->blocks;
-    struct weft_comm_block block = {
-        .slice_offset = -1,
-        .slice_elements = blocks->elements / exec->average->nodes,
-        .dtype = WEFT_F32,
-        .slice_dtype = WEFT_F32,
-        .ns = values->block_ns,
-    };
-    for (int64_t b = 0; b < blocks->blocks; b++) {
-        block.full_offset = values->at + b * values->stride;
-        weft_comm_all_reduce(exec->average->across, exec->streams[WEFT_LANE_FIRST], &block);
+    struct weft_nn_piece *cut = weft_pool_array(&exec->pool, (size_t)n_pieces, sizeof *cut);
+    int64_t n = 0;
+    if (cut == NULL) return weft_fail_memory(err, "pieces of a unit");
+    for (int64_t i = 0; i < n_pieces; i++) {
+        struct weft_nn_piece piece = pieces[i];
+        const int64_t end = piece.state_at + piece.count;
+        const int64_t skipped = piece.state_at < from ? from - piece.state_at : 0;
+        piece.count = (end < to ? end : to) - piece.state_at - skipped;
+        if (piece.count <= 0) continue;
+        piece.first += skipped;
+        piece.parameter_at += skipped;
+        piece.state_at += skipped;
+        cut[n++] = piece;
     }
-}
-
-/* dp: every rank of the node gets the averages of all others. */
-static void push_gathers(struct weft_exec *exec, const struct values *values)
-{
-    struct weft_comm_block block = {
-        .slice_offset = -1,
-        .slice_elements = values->blocks.elements,
-        .dtype = WEFT_F32,
-        .slice_dtype = WEFT_F32,
-    };
-    for (int64_t b = 0; values->blocks.gathers && b < values->blocks.blocks; b++) {
-        block.full_offset =
-            values->at - exec->rank * values->stride / exec->ranks + b * values->stride;
-        weft_comm_all_gather(exec->comm, exec->streams[WEFT_LANE_FIRST], &block);
-    }
-}
-
-enum weft_status weft_exec_average(struct weft_exec *exec, struct weft_error *err)
-{
-    struct weft_nn *nn = exec->options.nn;
-    struct weft_stream *compute = exec->streams[WEFT_LANE_COMPUTE];
-    if (exec->average == NULL) return WEFT_OK;
-    const struct weft_train *train = &exec->options.config->train;
-    const struct weft_nn_outer outer = {exec->average->nodes, (float)train->across_momentum,
-                                        (float)train->across_lr};
-    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
-        const struct exec_unit *unit = &exec->units[u];
-        if (!unit->trainable) continue;
-        const struct values values = values_of(exec, unit);
-        push_sums(exec, &values);
-        WEFT_TRY(weft_exec_synchronise(exec, err));
-        weft_nn_average(nn, compute, &unit->nn, &outer);
-        WEFT_TRY(weft_exec_synchronise(exec, err));
-        if (!values.blocks.gathers) continue;
-        push_gathers(exec, &values);
-        WEFT_TRY(weft_exec_synchronise(exec, err));
-        weft_nn_round(nn, compute, &unit->nn);
-        WEFT_TRY(weft_exec_synchronise(exec, err));
-    }
+    *out = cut;
+    *n_out = n;
     return WEFT_OK;
+}
+
+enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct weft_instruction *at,
+                                        struct exec_averaged *out, struct weft_error *err)
+{
+    const struct exec_unit *unit = &exec->units[at->unit];
+    const bool gathers = at->op == WEFT_OP_AVERAGE_GATHER;
+    const int64_t slice = exec->options.shards->units[at->unit].slice_elements;
+    const unsigned char *values = unit->nn.master != NULL ? unit->nn.master : unit->nn.parameters;
+    /* Resident fp32 parameters are their own master, in the full buffer. */
+    const bool full = unit->whole || (unit->resident && unit->nn.master == NULL);
+    const int64_t first =
+        full ? (at->block * exec->ranks + (gathers ? 0 : exec->rank)) * slice : at->block * slice;
+    const int64_t elements = gathers ? exec->ranks * slice : slice;
+    const int32_t members = gathers ? exec->ranks : exec->average->outer.nodes;
+    /* Pieces of zero1 have their states in a slice, and in fp32 their parameters in all slices. */
+    const int64_t state = unit->whole ? first : at->block * slice;
+    struct weft_nn_unit *part = weft_pool_array(&exec->pool, 1, sizeof *part);
+    if (part == NULL) return weft_fail_memory(err, "pieces of a unit");
+    *part = unit->nn;
+    if (gathers)
+        WEFT_TRY(cut_pieces(exec, unit->nn.renew, unit->nn.n_renew, state, state + elements,
+                            &part->renew, &part->n_renew, err));
+    else
+        WEFT_TRY(cut_pieces(exec, unit->nn.own, unit->nn.n_own, state, state + elements, &part->own,
+                            &part->n_own, err));
+    *out = (struct exec_averaged){
+        .block = {.full_offset = values - exec->base + first * (int64_t)sizeof(float),
+                  .slice_offset = -1,
+                  .slice_elements = elements / members,
+                  .dtype = WEFT_F32,
+                  .slice_dtype = WEFT_F32,
+                  .ns = at->ns},
+        .unit = part,
+    };
+    return WEFT_OK;
+}
+
+void weft_exec_push_average(struct weft_exec *exec, const struct exec_bound *bound)
+{
+    const struct exec_averaged *averaged = &bound->with.averaged;
+    struct weft_nn *nn = exec->options.nn;
+    if (bound->op == WEFT_OP_AVERAGE_GATHER) {
+        weft_comm_all_gather(bound->comm, bound->stream, &averaged->block);
+        weft_nn_round(nn, bound->stream, averaged->unit);
+        return;
+    }
+    weft_comm_all_reduce(bound->comm, bound->stream, &averaged->block);
+    weft_nn_average(nn, bound->stream, averaged->unit, &exec->average->outer);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Averages of parameters over nodes, which step on their own in between (local SGD; Stich 2019,
  * arXiv:1805.09767). Then the executor's communicator is that of the node: it gathers, reduces and
- * agrees among the node's ranks. All but weft_exec_average is private to this folder. */
+ * agrees among the node's ranks. An average is made of instructions, in one period of
+ * train.across.every. Private to this folder. */
 #ifndef WEFT_RUNTIME_EXEC_AVERAGE_H
 #define WEFT_RUNTIME_EXEC_AVERAGE_H
 
@@ -9,14 +10,21 @@
 
 #include "base/hash.h"
 #include "runtime/exec/options.h"
+#include "runtime/exec/parts.h"
 
 struct exec_average;
 
-/* Collective; call it after settle. Averages the parameters over nodes: every rank sums its fp32
- * slices with those of its place on the other nodes, in node order, and divides by the nodes.
- * Moments stay. With an outer optimizer the averages make its step (runtime/nn/units.h). Does
- * nothing unless the plan has averages (train.across.every). */
-WEFT_MUST_USE enum weft_status weft_exec_average(struct weft_exec *exec, struct weft_error *err);
+/* Binds a block of an average: its slices of this rank, or under dp of all ranks of the node, and
+ * the pieces of the unit there. */
+WEFT_MUST_USE enum weft_status weft_exec_bind_average(struct weft_exec *exec,
+                                                      const struct weft_instruction *at,
+                                                      struct exec_averaged *out,
+                                                      struct weft_error *err);
+
+/* AVERAGE: every rank sums a block of its fp32 slices with those of its place on the other nodes,
+ * in node order, and divides by the nodes. Moments stay. With an outer optimizer the averages make
+ * its step (runtime/nn/units.h). AVERAGE_GATHER: ranks of the node share their averages. */
+void weft_exec_push_average(struct weft_exec *exec, const struct exec_bound *bound);
 
 /* Opens the communicators if the plan has averages, and lets exec->comm be the node's. */
 WEFT_MUST_USE enum weft_status weft_exec_average_create(struct weft_exec *exec,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory_model/moves.h"
 #include "program/inputs.h"
+#include "runtime/exec/average.h"
 #include "runtime/exec/host_update.h"
 #include "runtime/exec/looks.h"
 #include "runtime/exec/parts.h"
@@ -236,7 +237,7 @@ static enum weft_status bind_collective(const struct binding *binding,
     const struct weft_exec *exec = binding->exec;
     const struct weft_instruction *at = binding->at;
     const struct weft_unit *unit = &exec->options.shards->units[at->unit];
-    const struct weft_moves moves = weft_moves_of(exec->options.program->ways[at->unit]);
+    const struct weft_moves moves = weft_moves_of(exec->options.program->ways[at->unit], false);
     const struct weft_unit_move *move = weft_moves_find(&moves, (int32_t)at->op);
     const struct moved moved = moved_of(binding, move);
     const enum weft_collective collective = weft_item_kind_collective((int32_t)at->op);
@@ -406,6 +407,7 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
                                   struct exec_bound *bound, struct weft_error *err)
 {
     const struct weft_instruction *at = binding->at;
+    struct weft_exec *exec = binding->exec;
     switch (at->op) {
     case WEFT_OP_FORWARD:
     case WEFT_OP_BACKWARD:
@@ -443,6 +445,9 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_ACROSS_SCATTER:
     case WEFT_OP_ACROSS_GATHER:
         return bind_collective(binding, &bound->with.block, err);
+    case WEFT_OP_AVERAGE:
+    case WEFT_OP_AVERAGE_GATHER:
+        return weft_exec_bind_average(exec, at, &bound->with.averaged, err);
     case WEFT_OP_SAVED_DOWN:
     case WEFT_OP_SAVED_UP:
     case WEFT_OP_INPUT_DOWN:
@@ -504,6 +509,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     const struct weft_instruction *at = &exec->options.program->instructions[i];
     struct exec_bound *bound = &exec->tables[parity][i];
     bound->op = at->op;
+    bound->at = at;
     bound->slot = at->slot;
     bound->ns = at->ns;
     bound->stream = exec->streams[at->lane];

@@ -207,6 +207,10 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
     case WEFT_OP_PARAMETERS_FETCH:
         weft_exec_push_slice(exec, bound->stream, WEFT_COPY_UP, &bound->with.slice);
         return;
+    case WEFT_OP_AVERAGE:
+    case WEFT_OP_AVERAGE_GATHER:
+        weft_exec_push_average(exec, bound);
+        return;
     case WEFT_OP_COUNT:
         return;
     }
@@ -224,7 +228,7 @@ void weft_exec_turn(struct weft_exec *exec)
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
 {
     const struct exec_bound *bound = &exec->bound[i];
-    works = works && !bound->idle;
+    works = works && !bound->idle && weft_instruction_works(bound->at, exec->updated);
     for (int32_t w = 0; w < bound->n_waits; w++)
         weft_stream_wait(bound->stream, bound->waits[w]);
     weft_stream_stamp(bound->stream, &exec->records[i].start_ns);
@@ -298,8 +302,9 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     exec->carried_rows = exec->rows;
     exec->rows = inputs->rows > 0 ? inputs->rows : exec->all_rows;
     exec->periods++;
+    exec->updated = inputs->step - 1;
     weft_exec_push_step(exec);
-    weft_exec_push_hashes(exec, inputs->step - 1);
+    weft_exec_push_hashes(exec, exec->updated);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
         /* Carried work belongs to the step before; without one there is none. */
@@ -363,8 +368,9 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     bool rotated = exec->options.program->period.rotated;
     exec->carried_rows = exec->rows;
     weft_exec_turn(exec);
+    exec->updated = exec->last_step;
     weft_exec_push_step(exec);
-    weft_exec_push_hashes(exec, exec->last_step);
+    weft_exec_push_hashes(exec, exec->updated);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
         /* Idle instructions are issued too: an update may wait for its state through them. */

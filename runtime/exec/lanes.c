@@ -26,8 +26,9 @@ enum weft_rank_group weft_exec_group_of(const struct weft_program *program,
                                         const struct weft_instruction *at)
 {
     if (at->op == WEFT_OP_AGREE) return WEFT_GROUP_ALL;
-    if (!weft_op_is_of(at->op, WEFT_ITEM_COLLECTIVE)) return WEFT_GROUP_NONE;
-    const enum weft_rank_group group = weft_moves_group(program->ways[at->unit], (int32_t)at->op);
+    if (weft_op_stream(at->op) != WEFT_STREAM_CHANNEL) return WEFT_GROUP_NONE;
+    const enum weft_rank_group group =
+        weft_moves_group(program->ways[at->unit], program->period.every > 0, (int32_t)at->op);
     return group == WEFT_GROUP_OWNER ? WEFT_GROUP_ALL : group;
 }
 

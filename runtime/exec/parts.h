@@ -38,6 +38,13 @@ struct exec_saved {
     int64_t bytes, on_host;
 };
 
+/* A block of an average over nodes: the slices that it sums or gathers, and the unit with the
+ * pieces of the block alone. */
+struct exec_averaged {
+    struct weft_comm_block block;
+    const struct weft_nn_unit *unit;
+};
+
 struct exec_bound {
     enum weft_op op;
     int32_t slot, n_waits;
@@ -50,6 +57,7 @@ struct exec_bound {
     bool needs_step;                      /* it works if an update is pending */
     bool renews;                          /* or if the host has no shard of its unit yet */
     bool idle;                            /* this rank has no group in that round */
+    const struct weft_instruction *at;
     union {
         struct {
             const struct weft_nn_call *call;    /* FORWARD, BACKWARD */
@@ -58,6 +66,7 @@ struct exec_bound {
             int32_t begun; /* of a round's first loss: rounds before it; otherwise 0 */
         } layer;
         struct weft_comm_block block;          /* collectives */
+        struct exec_averaged averaged;         /* AVERAGE, AVERAGE_GATHER */
         struct exec_agreement agreement;       /* AGREE */
         struct exec_batch batch;               /* LOAD */
         struct exec_saved saved;               /* copies of layers */
@@ -129,6 +138,7 @@ struct weft_exec {
     bool looks;                   /* for numbers that are not finite; always in a rotated period */
     int64_t moments_began;        /* step after which all moments were 0 */
     int64_t periods, last_step;   /* begun so far, and begun last */
+    int64_t updated;              /* step of the period's updates */
     int64_t failed_step;          /* in which the failpoint last struck */
     unsigned char stale, flipped; /* a failpoint's read of dead memory, and its byte of a result */
 };

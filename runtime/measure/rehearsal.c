@@ -303,7 +303,7 @@ static int32_t kind_of(const struct rehearsal *r, int32_t instruction)
     if (weft_op_stream(at->op) != WEFT_STREAM_CHANNEL || at->item < 0) return -1;
     const struct weft_item *item = &r->stages.problem->items[at->item].item;
     const enum weft_rank_group group =
-        weft_moves_group(r->program->ways[item->decision], item->kind);
+        weft_moves_group(r->program->ways[item->decision], false, item->kind);
     return group == WEFT_GROUP_ALL || group == WEFT_GROUP_OWNER ? item->kind : -1;
 }
 

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "runtime/comm/outcome.h"
-#include "runtime/exec/average.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
@@ -432,9 +431,11 @@ static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct
 static int64_t planned_collectives_ns(const struct weft_program *program)
 {
     int64_t ns = 0;
-    for (int32_t i = 0; i < program->n_instructions; i++)
-        if (weft_op_stream(program->instructions[i].op) == WEFT_STREAM_CHANNEL)
-            ns += program->instructions[i].ns;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL)
+            ns += at->every > 0 ? at->ns / at->every : at->ns;
+    }
     return ns;
 }
 
@@ -442,19 +443,11 @@ static int64_t planned_collectives_ns(const struct weft_program *program)
 static enum weft_status look_after(struct run *run, int64_t step, int64_t compute_ns,
                                    struct weft_error *err)
 {
-    const struct weft_train_options *o = run->options;
     int64_t compare_every = run->train->compare_every;
     WEFT_TRY(look_at_memory(run, step, err));
     WEFT_TRY(look_at_pace(run, compute_ns, err));
     if (compare_every > 0 && (step % compare_every == 0 || step == last_step(run)))
         WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
-    /* Replicas are equal before a settle alone. What follows has the averages. */
-    if (run->train->every > 0 && step % run->train->every == 0) {
-        WEFT_TRY(weft_pace_pause(&run->pace, o->comm, err));
-        WEFT_TRY(weft_exec_settle(run->exec, err));
-        WEFT_TRY(weft_exec_average(run->exec, err));
-        WEFT_TRY(weft_pace_go_on(o->comm, err));
-    }
     return WEFT_OK;
 }
 

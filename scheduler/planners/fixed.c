@@ -155,7 +155,8 @@ void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_item_active(item, out->strategies)) continue;
         int32_t slot = item->first;
-        if (item->acquires && gather != WEFT_GATHER_EARLY && item->kind != WEFT_ACROSS_GATHER)
+        if (item->acquires && gather != WEFT_GATHER_EARLY && item->kind != WEFT_ACROSS_GATHER &&
+            !weft_item_averages(item))
             slot = item->last + (gather == WEFT_GATHER_BLOCKING && item->may_block);
         for (int32_t b = 0; b < item->n_blocks; b++)
             out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};

@@ -591,8 +591,8 @@ static bool is_placed(const struct weft_draft *draft, const struct weft_item *it
 
 /* Places items of other tiers, which most rules do not know. State on a disk is read in the slot
  * before its update, and is written when memory needs its room. Saved activations that may not stay
- * are moved likewise. Updates on the host and copies of their parameters hold nothing, so they
- * begin as early as they may. */
+ * are moved likewise. Updates on the host and copies of their parameters hold nothing, nor do
+ * averages over nodes, so they begin as early as they may. */
 void weft_draft_fill(struct weft_draft *draft)
 {
     if (draft->is_filled) return;
@@ -602,8 +602,8 @@ void weft_draft_fill(struct weft_draft *draft)
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_active(item, draft->out->strategies) || is_placed(draft, item)) continue;
         if (item->acquires) {
-            weft_draft_gather_all(draft, i,
-                                  weft_item_updates_on_host(item) ? item->first : item->last);
+            const bool early = weft_item_updates_on_host(item) || weft_item_averages(item);
+            weft_draft_gather_all(draft, i, early ? item->first : item->last);
         } else {
             weft_draft_reduce_all(draft, i, item->first, WEFT_DRAFT_NOT_WAITED_FOR);
         }

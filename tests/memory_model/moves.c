@@ -205,12 +205,12 @@ Test(moves, sums_end_at_the_state_and_parameters_come_from_it)
     for (int number = 0; number < WEFT_WAYS; number++) {
         const struct weft_way way = weft_way_at(number);
         if (!weft_way_allowed(way)) continue;
-        const struct weft_moves moves = weft_moves_of(way);
+        const struct weft_moves moves = weft_moves_of(way, false);
         const char *fault = fault_of(&moves, way);
         cr_assert_leq(moves.n, WEFT_MOST_MOVES);
         cr_assert_null(fault, "%s: %s", weft_way_name(way), fault);
         for (int i = 0; i < moves.n; i++) {
-            cr_assert_eq(weft_moves_group(way, moves.moves[i].kind), moves.moves[i].group);
+            cr_assert_eq(weft_moves_group(way, false, moves.moves[i].kind), moves.moves[i].group);
             for (int32_t g = 0; g < 2; g++)
                 cr_assert_lt(weft_moves_order(&moves, &moves.moves[i], g), WEFT_MOST_ORDERS);
         }
@@ -253,7 +253,7 @@ Test(moves, no_wrong_row_of_the_table_is_accepted)
     for (int number = 0; number < WEFT_WAYS; number++) {
         const struct weft_way way = weft_way_at(number);
         if (!weft_way_allowed(way)) continue;
-        const struct weft_moves moves = weft_moves_of(way);
+        const struct weft_moves moves = weft_moves_of(way, false);
         for (int i = 0; i < moves.n; i++) {
             const char *name = weft_item_kinds[moves.moves[i].kind].name;
             for (int field = 0; field < FIELDS; field++)
@@ -273,7 +273,7 @@ Test(moves, no_wrong_row_of_the_table_is_accepted)
 /* Whether a move of two ways may be one item: of the same ranks, times, slices and chain. */
 static bool same_item(struct weft_way a, struct weft_way b, int32_t kind)
 {
-    const struct weft_moves of_a = weft_moves_of(a), of_b = weft_moves_of(b);
+    const struct weft_moves of_a = weft_moves_of(a, false), of_b = weft_moves_of(b, false);
     const struct weft_unit_move *x = weft_moves_find(&of_a, kind);
     const struct weft_unit_move *y = weft_moves_find(&of_b, kind);
     const struct weft_policy_groups *of_x = &weft_policy_groups[a.policy];
@@ -294,7 +294,8 @@ Test(moves, ways_that_share_an_item_move_the_same)
     for (int a = 0; a < WEFT_WAYS * WEFT_WAYS; a++) {
         const struct weft_way way = weft_way_at(a / WEFT_WAYS), other = weft_way_at(a % WEFT_WAYS);
         if (!weft_way_allowed(way) || !weft_way_allowed(other)) continue;
-        const struct weft_moves moves = weft_moves_of(way), others = weft_moves_of(other);
+        const struct weft_moves moves = weft_moves_of(way, false),
+                                others = weft_moves_of(other, false);
         for (int i = 0; i < moves.n; i++) {
             const struct weft_unit_move *to = weft_moves_find(&others, moves.moves[i].kind);
             if (to == NULL ||
@@ -313,7 +314,8 @@ Test(moves, parameters_of_a_node_on_the_host_cross_nodes_before_they_go_down)
 {
     const struct weft_way cached = {WEFT_POLICY_NODES, WEFT_KEEP_DEVICE, WEFT_LOCATION_HOST};
     const struct weft_way kept = {WEFT_POLICY_NODES, WEFT_KEEP_DEVICE, WEFT_LOCATION_DEVICE};
-    const struct weft_moves moves = weft_moves_of(cached), others = weft_moves_of(kept);
+    const struct weft_moves moves = weft_moves_of(cached, false),
+                            others = weft_moves_of(kept, false);
     cr_assert_eq(weft_moves_find(&moves, WEFT_PARAMETERS_DOWN)->after, WEFT_ACROSS_GATHER);
     cr_assert_not(weft_moves_acquire(&moves, WEFT_ACROSS_GATHER));
     cr_assert(weft_moves_acquire(&others, WEFT_ACROSS_GATHER));

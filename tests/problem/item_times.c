@@ -95,34 +95,13 @@ Test(item_times, hsdp_needs_a_source_of_times)
     cr_expect_eq(weft_item_need_levels(&profile, &config, &err), WEFT_E_DATA);
 }
 
-/* A unit of 3 blocks with slices of 256 elements. Resident fp32 parameters and dp's master lie in
- * the full buffer, block by block; other ranks' slices are between this rank's. */
-Test(item_times, averages_take_slices_back_to_back_where_they_are)
-{
-    static const struct {
-        enum weft_policy policy;
-        enum weft_dtype compute;
-        int64_t blocks, elements;
-    } cases[] = {
-        {WEFT_POLICY_FSDP, WEFT_F32, 1, 768},  {WEFT_POLICY_SDP, WEFT_BF16, 1, 768},
-        {WEFT_POLICY_ZERO1, WEFT_F32, 3, 256}, {WEFT_POLICY_ZERO1, WEFT_BF16, 1, 768},
-        {WEFT_POLICY_DP, WEFT_F32, 3, 256},    {WEFT_POLICY_DP, WEFT_BF16, 3, 256},
-    };
-    const struct weft_unit unit = {.n_blocks = 3, .slice_elements = 256};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct weft_average found = weft_average_of(&unit, cases[i].policy, cases[i].compute);
-        cr_expect_eq(found.blocks, cases[i].blocks, "case %zu", i);
-        cr_expect_eq(found.elements, cases[i].elements, "case %zu", i);
-        cr_expect_eq(found.gathers, cases[i].policy == WEFT_POLICY_DP, "case %zu", i);
-    }
-}
-
+/* An average is an AllReduce across nodes, and its gather is one of all ranks. */
 Test(item_times, averages_have_the_times_of_sums_over_nodes)
 {
     struct weft_profile profile = {.ranks = 8};
     struct weft_config config = {.source = "run.json", .cluster = two_levels()};
     struct weft_error err = {0};
-    cr_expect_eq(weft_average_ns(&profile, &config.cluster, 512), 2 * (30 + 6144));
+    cr_expect_eq(time_of(&profile, WEFT_AVERAGE), time_of(&profile, WEFT_ACROSS_REDUCE));
     cr_expect_eq(weft_average_need(&profile, &config, &err), WEFT_OK);
     config.cluster.link.inter.bytes_per_s = 0;
     cr_expect_eq(weft_average_need(&profile, &config, &err), WEFT_E_DATA);
@@ -130,5 +109,5 @@ Test(item_times, averages_have_the_times_of_sums_over_nodes)
               "%s", err.text);
     profile.network = measured_levels();
     cr_expect_eq(weft_average_need(&profile, &config, &err), WEFT_OK);
-    cr_expect_eq(weft_average_ns(&profile, &config.cluster, 512), 1400);
+    cr_expect_eq(time_of(&profile, WEFT_AVERAGE), 1400);
 }

@@ -344,9 +344,9 @@ Test(problem, items_that_move_saved_activations)
     struct weft_problem problem = small_problem();
     struct weft_problem_decision decisions[3];
     struct weft_problem_item items[N_SMALL_ITEMS + 1];
-    static struct weft_problem_strategy saved[] = {
-        {"host", 2, -1, 0, 0, NULL, NULL, WEFT_LOCATION_HOST, false, WEFT_RECOMPUTE_NONE,
-         WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+    static struct weft_problem_strategy saved[] = {{"host", 2, -1, 0, 0, NULL, NULL,
+                                                    WEFT_LOCATION_HOST, false, WEFT_RECOMPUTE_NONE,
+                                                    WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
     static const char *kinds[] = {"dp", "sdp", "host"};
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
     memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);

@@ -21,10 +21,10 @@ static void make_problem(void)
 {
     static struct weft_problem_strategy frozen[] = {
         {"sdp", IS_SDP, WEFT_POLICY_SDP, 0, 0, NULL, NULL, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
-    static struct weft_problem_strategy saved[] = {
-        {"host", 2, WEFT_POLICY_COUNT, 0, 0, NULL, NULL, WEFT_LOCATION_HOST, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
+    static struct weft_problem_strategy saved[] = {{"host", 2, WEFT_POLICY_COUNT, 0, 0, NULL, NULL,
+                                                    WEFT_LOCATION_HOST, false, WEFT_RECOMPUTE_NONE,
+                                                    WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
     static const char *kinds[] = {"dp", "sdp", "host"};
     problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
@@ -187,6 +187,36 @@ Test(problem_check, a_shard_on_the_host_goes_down_after_its_update)
     expect_refused("items[6]: its window begins before the unit's update has ended");
     add_item(1, WEFT_PARAMETERS_FETCH, true, 2, 6);
     expect_refused("items[6]: no layer runs in the slot after its window");
+}
+
+/* An average of b in one step of four, which each step counts with a fourth. */
+Test(problem_check, an_average_has_its_share_of_a_step)
+{
+    struct weft_problem_item *it = &items[N_SMALL_ITEMS];
+    add_item(1, WEFT_AVERAGE, true, 2, 3);
+    expect_refused("items[6]: nodes do not step on their own, so nothing is averaged");
+    problem.period.every = 4;
+    it->average_ns = 2403;
+    expect_fine();
+    it->block_ns = 601;
+    expect_refused("items[6]: its block_ns is not its share of a step");
+    it->block_ns = 600;
+    it->phase = 3;
+    expect_fine();
+    it->phase = 4;
+    expect_refused("items[6]: its phase is not below period.every");
+    it->phase = 0;
+    it->item.may_block = true;
+    expect_refused("items[6]: an average is complete before its use");
+    it->item.may_block = false;
+    items[A_GATHER].average_ns = 1;
+    expect_refused("items[0]: it is no average, and has its time");
+    items[A_GATHER].average_ns = 0;
+    it->average_ns = WEFT_PROBLEM_MOST;
+    it->block_ns = it->average_ns / 4;
+    expect_refused("items[6]: 2 blocks of");
+    add_item(FROZEN, WEFT_AVERAGE, true, 2, 2);
+    expect_refused("items[6]: a frozen unit has nothing to reduce");
 }
 
 Test(problem_check, a_window_has_a_slot_after_it)

@@ -18,29 +18,32 @@ enum { TEXT_BYTES = 1 << 16 };
 static struct weft_problem full_problem(void)
 {
     static struct weft_problem_decision decisions[3];
-    static struct weft_problem_item items[N_SMALL_ITEMS + 1];
+    enum { AVERAGE = N_SMALL_ITEMS, SAVED };
+    static struct weft_problem_item items[SAVED + 1];
     static struct weft_hold saved_holds[] = {{WEFT_CATEGORY_ACTIVATIONS, 3, 6, 300, 0}};
     static struct weft_hold host_holds[] = {{WEFT_CATEGORY_ACTIVATIONS, 4, 5, 250, 1}};
     static struct weft_problem_strategy saved[] = {
         {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, saved_holds, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE},
         {"host", 3, WEFT_POLICY_COUNT, 0, 1, NULL, host_holds, WEFT_LOCATION_HOST, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
     static const char *kinds[] = {"dp", "sdp", "device", "host"};
     struct weft_problem problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
     memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);
     decisions[2] =
         (struct weft_problem_decision){WEFT_SAVED_PREFIX "a", 4, 2, saved, -1, 0, 0, true, 0};
-    items[N_SMALL_ITEMS] = small_item(2, WEFT_SAVED_DOWN, 2, 4, 4, 100);
-    items[N_SMALL_ITEMS].lane = 2;
+    items[AVERAGE] = small_item(1, WEFT_AVERAGE, SDP, 2, 3, 0);
+    items[AVERAGE].item.acquires = true;
+    items[AVERAGE].average_ns = 2401;
+    items[AVERAGE].phase = 3;
+    items[SAVED] = small_item(2, WEFT_SAVED_DOWN, 2, 4, 4, 100);
+    items[SAVED].lane = 2;
     items[A_REDUCE].after = A_GATHER;
     problem.blocks = (struct weft_problem_blocks){4096, 2, 900000, 1, 2};
     problem.micro_batch = 3;
     problem.ranks_per_node = 2;
     problem.period.every = 4;
-    decisions[0].strategies[IS_SDP].average_ns = 700;
-    decisions[0].strategies[IS_SDP].average_bytes = 900;
     problem.n_lanes = 3;
     problem.lanes[1].rates = (struct weft_rates){700, 600};
     problem.lanes[2] = (struct weft_lane){"down", WEFT_LANE_KIND_DOWN, problem.lanes[2].rates};
@@ -55,7 +58,7 @@ static struct weft_problem full_problem(void)
     problem.n_decisions = 3;
     problem.n_strategies = 6;
     problem.items = items;
-    problem.n_items = N_SMALL_ITEMS + 1;
+    problem.n_items = SAVED + 1;
     return problem;
 }
 

@@ -61,14 +61,14 @@ static inline struct weft_problem small_problem(void)
     static struct weft_slot_time a_times[] = {{0, 400}, {0, 200}}, b_times[] = {{1, 400}, {1, 200}};
     static struct weft_problem_strategy a_strategies[N_SMALL_STRATEGIES] = {
         {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &a_times[IS_DP], NULL, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE},
         {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &a_times[IS_SDP], a_holds, WEFT_LOCATION_DEVICE,
-         false, WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+         false, WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
     static struct weft_problem_strategy b_strategies[N_SMALL_STRATEGIES] = {
         {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &b_times[IS_DP], NULL, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE},
         {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &b_times[IS_SDP], b_holds, WEFT_LOCATION_DEVICE,
-         false, WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+         false, WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
     static struct weft_problem_decision decisions[2] = {
         {"a", 0, N_SMALL_STRATEGIES, a_strategies, 0, 50, 0, false, 0},
         {"b", N_SMALL_STRATEGIES, N_SMALL_STRATEGIES, b_strategies, 1, 50, 0, false, 0}};

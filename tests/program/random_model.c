@@ -416,6 +416,37 @@ void cached_case_init(struct tiers_case *c, uint64_t seed)
     c->program = random_program(random, c->plan);
 }
 
+static bool may_average(const struct weft_config *config)
+{
+    return config->cluster.ranks % 2 == 0 && config->cluster.ranks >= 4 &&
+           config->train.precision.compute != WEFT_F16;
+}
+
+void averaged_case_init(struct tiers_case *c, uint64_t seed)
+{
+    enum { DRAWS = 1000 };
+    struct random_case *random = &c->random;
+    struct dice dice = dice_of(seed, "averaged");
+    const bool delayed = chance(&dice, 20);
+    uint64_t draw = seed * DRAWS;
+    for (;; draw++) {
+        delayed ? random_case_init_delayed(random, draw) : random_case_init(random, draw);
+        if (may_average(random->config)) break;
+        random_case_finish(random);
+    }
+    weft_stages_finish(&random->stages);
+    struct weft_train *train = &random->config->train;
+    train->every = roll(&dice, 1, 5);
+    train->across_momentum = chance(&dice, 50) ? 0.9 : 0;
+    random->config->cluster.ranks_per_node = 2;
+    random->config->cluster.link.inter = (struct weft_link){.alpha_ns = 9000, .bytes_per_s = 1e8};
+    random->config->plan.update_ahead = roll(&dice, 0, 3);
+    random->profile->ranks = 2;
+    fill_stages(random);
+    c->plan = random_plan(random, seed);
+    c->program = random_program(random, c->plan);
+}
+
 void tiers_case_finish(struct tiers_case *c)
 {
     weft_program_destroy(c->program);
@@ -442,13 +473,29 @@ static void check_rows(const struct tiers_case *c)
 
 void tiers_case_check(const struct tiers_case *c)
 {
-    struct weft_trace *trace = NULL;
-    struct weft_trace_summary summary;
+    const int64_t every = c->plan->problem->period.every, n = every > 0 ? every : 1;
+    struct weft_prediction share;
     struct weft_error err = {0};
+    int64_t sum_ns = 0;
     check_rows(c);
-    cr_assert_eq(weft_simulate(c->program, &trace, &err), WEFT_OK);
-    weft_trace_summarise(c->program, trace, &summary);
-    cr_assert_eq(summary.step_ns, c->plan->prediction.step_ns);
-    cr_assert_eq(summary.exposed_ns, c->plan->prediction.exposed_ns);
-    weft_trace_destroy(trace);
+    int64_t *scratch = calloc(weft_simulate_words(c->plan->problem), sizeof *scratch);
+    cr_assert_not_null(scratch);
+    for (int64_t step = 0; step < n; step++) {
+        struct weft_trace *trace = NULL;
+        struct weft_trace_summary summary;
+        struct weft_prediction planned;
+        cr_assert_eq(weft_simulate_step(c->program, step, &trace, &err), WEFT_OK);
+        weft_trace_summarise(c->program, trace, &summary);
+        weft_simulate_plan_step(c->plan, step, scratch, &planned);
+        cr_assert_eq(summary.step_ns, planned.step_ns);
+        cr_assert_eq(summary.exposed_ns, planned.exposed_ns);
+        cr_assert(every > 0 || planned.exposed_ns == c->plan->prediction.exposed_ns);
+        sum_ns += planned.step_ns;
+        weft_trace_destroy(trace);
+    }
+    cr_assert_eq(c->plan->prediction.step_ns, (sum_ns + n - 1) / n);
+    weft_simulate_plan(c->plan, scratch, &share);
+    cr_assert(weft_problem_contends(c->plan->problem) ||
+              share.step_ns <= c->plan->prediction.step_ns);
+    free(scratch);
 }

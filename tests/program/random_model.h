@@ -57,6 +57,8 @@ struct tiers_case {
 void tiers_case_init(struct tiers_case *c, uint64_t seed);
 /* The same where units may be nodes with parameters on the host. */
 void cached_case_init(struct tiers_case *c, uint64_t seed);
+/* The same of nodes that step on their own, with or without delayed updates. */
+void averaged_case_init(struct tiers_case *c, uint64_t seed);
 void tiers_case_finish(struct tiers_case *c);
 /* Checks that the plan's bytes on the device, by category and slot, and its time equal the
  * program's. Otherwise the running test fails. */

@@ -161,9 +161,7 @@ static void expect_policies(const enum weft_policy *policies, int32_t n, const c
                                                 false,
                                                 WEFT_RECOMPUTE_NONE,
                                                 WEFT_LOCATION_DEVICE,
-                                                WEFT_LOCATION_DEVICE,
-                                                0,
-                                                0};
+                                                WEFT_LOCATION_DEVICE};
         decisions[i] = (struct weft_problem_decision){names[i], i, 1, &own[i], -1, 0, 0, false, 0};
     }
     int32_t first_of_each[5] = {0};
@@ -195,9 +193,9 @@ Test(plan_report, policies_wrap)
     struct weft_problem_decision decisions[UNITS] = {{0}};
     struct weft_problem_strategy own[2] = {
         {"sdp", 0, WEFT_POLICY_SDP, 0, 0, NULL, NULL, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE},
         {"fsdp", 1, WEFT_POLICY_FSDP, 0, 0, NULL, NULL, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
     int32_t strategies[UNITS];
     char names[UNITS][16];
     for (int u = 0; u < UNITS; u++) {

@@ -25,11 +25,11 @@ static struct weft_problem with_saved(struct weft_problem_decision decisions[3],
     static struct weft_slot_time restores[] = {{6, 70}};
     static struct weft_problem_strategy strategies[N_SAVED] = {
         {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, kept, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE},
         {"host", 3, WEFT_POLICY_COUNT, 0, 3, NULL, offloaded, WEFT_LOCATION_HOST, false,
-         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0},
+         WEFT_RECOMPUTE_NONE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE},
         {"whole", 4, WEFT_POLICY_COUNT, 1, 2, restores, dropped, WEFT_LOCATION_DEVICE, false,
-         WEFT_RECOMPUTE_WHOLE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE, 0, 0}};
+         WEFT_RECOMPUTE_WHOLE, WEFT_LOCATION_DEVICE, WEFT_LOCATION_DEVICE}};
     static struct weft_lane lanes[3];
     struct weft_problem problem = small_problem();
     for (int i = 0; i < 2; i++) {

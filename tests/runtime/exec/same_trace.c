@@ -22,15 +22,17 @@ int same_trace(int32_t rank, const struct ranks *ranks, void *argument)
     struct job_rank r;
     char name[128];
     job_rank_open(&r, job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
-    OK(weft_simulate(program, &simulated, &err));
     size_t n_rows = (size_t)program->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n_rows, sizeof *rows);
     CHECK(rows != NULL, "out of memory");
     weft_plan_rows(job->plan, 0, rows);
-    for (int64_t step = 1; step <= STEPS; step++) {
+    const int64_t every = program->period.every, last = every > 0 ? 2 * every + 1 : STEPS;
+    for (int64_t step = 1; step <= last; step++) {
+        OK(weft_simulate_step(program, step - 1, &simulated, &err));
         job_rank_step(&r, step);
-        /* The first of rotated periods has nothing carried over from one before. */
-        bool whole = step > 1 || !program->period.rotated;
+        /* The first of rotated periods has nothing carried over from one before, and the first of
+         * any has nothing to average. */
+        bool whole = step > 1 || (!program->period.rotated && every == 0);
         for (int32_t i = 0; whole && i < program->n_instructions; i++) {
             struct weft_record a = simulated->records[i], b = r.trace->records[i];
             CHECK(a.start_ns == b.start_ns && a.end_ns == b.end_ns,
@@ -47,10 +49,10 @@ int same_trace(int32_t rank, const struct ranks *ranks, void *argument)
                   (long long)rows[i], (long long)simulated->live_bytes[i],
                   (long long)r.trace->live_bytes[i]);
         }
+        weft_trace_destroy(simulated);
     }
     OK(weft_exec_settle(r.exec, &err));
     free(rows);
-    weft_trace_destroy(simulated);
     job_rank_close(&r);
     return 0;
 }

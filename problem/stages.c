@@ -400,6 +400,8 @@ static struct weft_problem_item of_lane(const struct builder *b, const struct we
     if (weft_item_averages(item)) {
         out.average_ns = out.block_ns;
         out.block_ns = out.average_ns / b->problem->period.every;
+        out.phase = weft_config_average_phase(
+            b->config, b->stages->shards->units[item->decision].layers[0]);
     }
     return out;
 }
@@ -592,7 +594,8 @@ static enum weft_status create_stages(const struct weft_config *config,
         .blocks = config->plan.blocks,
         .block_bytes = config->plan.block_bytes,
         .element_bytes = weft_dtype_bytes(stages->variant.batch.compute),
-        .fuse = config->plan.fuse,
+        /* Fused layers would be averaged in one step, and profiles decide on them. */
+        .fuse = config->plan.fuse && config->train.fragments == 1,
     };
     if (rule.block_bytes == 0)
         rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);

@@ -82,6 +82,7 @@ struct weft_train {
     int64_t delay; /* steps by which updates lag: 0 or 1 */
     int64_t every; /* steps between averages over nodes; 0: all ranks step together */
     double across_momentum, across_lr; /* of the step that an average makes; 0 and 1: none */
+    int64_t fragments; /* parts of the model that are averaged in steps of their own */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;

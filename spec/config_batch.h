@@ -18,6 +18,25 @@ static inline int32_t weft_config_nodes(const struct weft_config *config)
     return (int32_t)(config->cluster.ranks / weft_config_together(config));
 }
 
+/* Step, modulo train.across.every, after which nodes average the tensors of a layer. */
+static inline int64_t weft_config_average_phase(const struct weft_config *config, int32_t layer)
+{
+    const struct weft_train *train = &config->train;
+    return layer % train->fragments * train->every / train->fragments;
+}
+
+/* Whether nodes average a part of the model after a step. */
+static inline bool weft_config_averages_after(const struct weft_config *config, int64_t step)
+{
+    const struct weft_train *train = &config->train;
+    const int64_t at = train->every > 0 ? step % train->every : 1;
+    if (train->every == 0) return false;
+    /* The first part f with f * every / fragments at or above `at`. */
+    const int64_t part = (at * train->fragments + train->every - 1) / train->every;
+    return part < train->fragments && part < config->model->n_layers &&
+           part * train->every / train->fragments == at;
+}
+
 /* plan.micro_step_order without a number. BY_LAYER: groups of one layer. */
 enum weft_micro_step_order {
     WEFT_ORDER_BY_STEP = 0,

@@ -172,11 +172,18 @@ static void check_across(const struct weft_section *section, const struct weft_c
     const struct weft_train *train = &config->train;
     const struct weft_cluster *cluster = &config->cluster;
     const char *why = NULL;
-    if (train->every == 0 && (train->across_momentum > 0 || train->across_lr != 1))
+    const bool has_more =
+        train->across_momentum > 0 || train->across_lr != 1 || train->fragments > 1;
+    if (train->every == 0 && has_more)
         weft_findings_add(findings, section->source, "$.train.across",
-                          "has momentum or lr, which are for averages: give \"every\", or leave "
-                          "them out");
+                          "has momentum, lr or fragments, which are for averages: give \"every\", "
+                          "or leave them out");
     if (train->every == 0) return;
+    if (train->fragments > train->every)
+        weft_findings_add(findings, section->source, "$.train.across.fragments",
+                          "is %lld, and %lld steps between averages have no more: lower it, or "
+                          "raise train.across.every",
+                          (long long)train->fragments, (long long)train->every);
     if (cluster->ranks <= cluster->ranks_per_node)
         why = "there is one node: set cluster.ranks_per_node to the ranks of a node, below "
               "cluster.ranks";

@@ -349,6 +349,8 @@ static const struct weft_field across_fields[] = {
      "(DiLoCo)"},
     {"lr", WEFT_FIELD_NUMBER, AT(weft_train, across_lr), "1", 1e-6, 100, NULL, NULL,
      "learning rate of that optimizer; 1 without momentum: a plain average"},
+    {"fragments", WEFT_FIELD_INTEGER, AT(weft_train, fragments), "1", 1, 1e6, NULL, NULL,
+     "parts of the model that are averaged in different steps: part l % fragments has layer l"},
 };
 static const struct weft_field_table across_table = {
     "across", "Steps of nodes on their own (docs/hosts.md).", ROWS(across_fields)};

@@ -117,7 +117,16 @@ static void warn_of_batches(const struct weft_config *config)
 static void warn_of_rest(const struct weft_config *config)
 {
     const struct weft_train *train = &config->train;
-    if (train->every == 0 || train->steps % train->every == 0) return;
+    if (train->every == 0) return;
+    if (train->fragments > 1) {
+        weft_log(WEFT_LOG_WARNING,
+                 "%s: $.train.across.fragments is %" PRId64 ", so nodes end with parameters that "
+                 "were averaged up to %" PRId64 " steps before, and model.safetensors has those of "
+                 "the first; go on from it with fragments 1 for an average of all",
+                 config->source, train->fragments, train->every - 1);
+        return;
+    }
+    if (train->steps % train->every == 0) return;
     weft_log(WEFT_LOG_WARNING,
              "%s: $.train.across.every is %" PRId64 ", and the last %" PRId64 " of %" PRId64
              " steps come after the last average: nodes end with different parameters, and "

@@ -27,6 +27,8 @@ struct ranks_run {
     int32_t over[WEFT_MOST_LANES];    /* last placement with a known end; -1: none */
     int64_t *step_ns;                 /* by step */
     int64_t step;                     /* of the updates at hand */
+    int64_t ended_ns;                 /* of the last rank, the step before */
+    int64_t *group_ns;                /* by group: end of a step */
 };
 
 static int64_t lognormal_ns(const void *of, int64_t step, int64_t rank, int32_t slot,
@@ -170,27 +172,55 @@ static void wait_for_row(struct ranks_run *run, const int32_t *row)
     }
 }
 
-/* All ranks end together: when the last one has computed and moved everything, and agreed. */
+/* Ranks that step together end together: when the last one has computed and moved everything, and
+ * agreed. Returns the end of the last. */
 static int64_t end_step(struct ranks_run *run)
 {
     const struct weft_problem *problem = run->plan->problem;
-    int64_t end_ns = 0;
-    for (int64_t r = 0; r < run->n_ranks; r++)
-        end_ns = latest_of(end_ns, run->now_ns[r]);
-    for (int64_t i = 0; i < problem->n_lanes * run->n_ranks; i++)
-        end_ns = latest_of(end_ns, run->lane_ns[i]);
-    end_ns += weft_problem_agreements_ns(problem);
-    for (int64_t r = 0; r < run->n_ranks; r++)
+    const enum jitter_group group = problem->period.every > 0 ? JITTER_NODE : JITTER_ALL;
+    const int32_t *group_of = run->group_of[group];
+    int64_t latest_ns = 0;
+    memset(run->group_ns, 0, (size_t)run->n_groups[group] * sizeof *run->group_ns);
+    for (int64_t r = 0; r < run->n_ranks; r++) {
+        int64_t *end_ns = &run->group_ns[group_of[r]];
+        *end_ns = latest_of(*end_ns, run->now_ns[r]);
+        for (int32_t lane = 0; lane < problem->n_lanes; lane++)
+            *end_ns = latest_of(*end_ns, run->lane_ns[lane * run->n_ranks + r]);
+    }
+    for (int64_t r = 0; r < run->n_ranks; r++) {
+        const int64_t end_ns = run->group_ns[group_of[r]] + weft_problem_agreements_ns(problem);
         run->waited_ns[r] += end_ns - run->now_ns[r];
-    return end_ns;
+        run->now_ns[r] = end_ns;
+        latest_ns = latest_of(latest_ns, end_ns);
+    }
+    return latest_ns;
 }
 
+/* Nodes agree before the period of an average. */
+static bool nodes_meet(const struct ranks_run *run)
+{
+    const struct weft_problem *problem = run->plan->problem;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        if (weft_item_averages(&problem->items[i].item) && works(run, &problem->items[i]))
+            return true;
+    return problem->period.every == 0;
+}
+
+static void meet(struct ranks_run *run, int64_t at_ns)
+{
+    for (int64_t r = 0; r < run->n_ranks; r++) {
+        run->waited_ns[r] += at_ns - run->now_ns[r];
+        run->now_ns[r] = at_ns;
+    }
+}
+
+/* Time from the end of the last rank's step before to that of this one. */
 static int64_t run_step(struct ranks_run *run, struct weft_jitter_law law, int64_t step)
 {
     const struct weft_problem *problem = run->plan->problem;
+    const int64_t begin_ns = run->ended_ns;
     run->step = step;
-    memset(run->now_ns, 0, (size_t)run->n_ranks * sizeof *run->now_ns);
-    memset(run->lane_ns, 0, (size_t)(problem->n_lanes * run->n_ranks) * sizeof *run->lane_ns);
+    if (nodes_meet(run)) meet(run, begin_ns);
     for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
         run->next[lane] = 0;
         run->over[lane] = -1;
@@ -203,7 +233,8 @@ static int64_t run_step(struct ranks_run *run, struct weft_jitter_law law, int64
         for (int64_t r = 0; r < run->n_ranks; r++)
             run->now_ns[r] += law.time_ns(law.of, step, r, s, slot_ns);
     }
-    return end_step(run);
+    run->ended_ns = end_step(run);
+    return run->ended_ns - begin_ns;
 }
 
 static enum weft_status check_plan(const struct weft_plan *plan, struct weft_error *err)
@@ -280,6 +311,7 @@ static bool open_run(struct ranks_run *run, int64_t n_steps)
         ok &= (run->group_of[g] = calloc(ranks, sizeof *run->group_of[g])) != NULL;
     run->now_ns = calloc(ranks, sizeof *run->now_ns);
     run->waited_ns = calloc(ranks, sizeof *run->waited_ns);
+    run->group_ns = calloc(ranks, sizeof *run->group_ns);
     run->lane_ns = calloc(ranks * (size_t)problem->n_lanes, sizeof *run->lane_ns);
     run->due = calloc(rows, sizeof *run->due);
     run->blocking = calloc(rows, sizeof *run->blocking);
@@ -287,8 +319,8 @@ static bool open_run(struct ranks_run *run, int64_t n_steps)
     run->step_ns = calloc(steps, sizeof *run->step_ns);
     run->begins =
         calloc((size_t)plan->n_placements + weft_events_words(problem) + 1, sizeof *run->begins);
-    if (!ok || !run->begins || !run->now_ns || !run->waited_ns || !run->lane_ns || !run->due ||
-        !run->blocking || !run->end_at || !run->step_ns)
+    if (!ok || !run->begins || !run->now_ns || !run->waited_ns || !run->group_ns || !run->lane_ns ||
+        !run->due || !run->blocking || !run->end_at || !run->step_ns)
         return false;
     group_ranks(run);
     index_deadlines(run);
@@ -308,6 +340,7 @@ static void close_run(struct ranks_run *run)
         free(run->group_of[g]);
     free(run->now_ns);
     free(run->waited_ns);
+    free(run->group_ns);
     free(run->lane_ns);
     free(run->due);
     free(run->blocking);

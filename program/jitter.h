@@ -2,9 +2,9 @@
 /* Steps of many ranks of unequal speed. Every rank runs the plan with compute times of its own. A
  * collective begins when its last member has come to it: all ranks, those of a node, or those of
  * one place in every node. It takes the time of the plan, since the link does not jitter. Copies
- * and updates on the host are a rank's own. All ranks meet at the end of a step, so steps are
- * independent. Nodes that step on their own (period.every) meet there too, since they exchange the
- * loss; the time of their averages is not added. The order of blocks, launches and deadlines is
+ * and updates on the host are a rank's own. All ranks meet at the end of a step. Nodes that step on
+ * their own (period.every) meet before the step of an average alone, so a node that is slow in one
+ * step may catch up in the next. The order of blocks, launches and deadlines is
  * that of weft_simulate_plan. */
 #ifndef WEFT_PROGRAM_JITTER_H
 #define WEFT_PROGRAM_JITTER_H
@@ -29,14 +29,15 @@ struct weft_jitter_factors {
 struct weft_jitter_law weft_jitter_lognormal(const struct weft_jitter_factors *of);
 
 struct weft_jitter_steps {
-    int64_t mean_ns, median_ns, p99_ns, longest_ns; /* of a step, until the last rank's end */
+    int64_t mean_ns, median_ns, p99_ns, longest_ns; /* from the last rank's end of a step to
+                                                     * its end of the next */
     double waiting; /* share of a step in which a rank's compute waits, over all ranks and steps */
 };
 
 /* Simulates steps, at least 1. With the plan's own times each takes exactly the plan's predicted
- * step. Takes time and memory by ranks x blocks. WEFT_E_DATA: compute and communication slow each
- * other, or a plan with hsdp or averages does not say how many ranks a node has. WEFT_E_SYSTEM
- * without memory. */
+ * step, or period.every steps on average. Takes time and memory by ranks x blocks. WEFT_E_DATA:
+ * compute and communication slow each other, or a plan with hsdp or averages does not say how many
+ * ranks a node has. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_simulate_jitter(const struct weft_plan *plan,
                                                     struct weft_jitter_law law, int64_t n_steps,
                                                     struct weft_jitter_steps *out,

@@ -46,6 +46,11 @@ static int64_t longest_wait(const struct weft_plan *plan, const struct weft_plan
         const int64_t over_ns = plan->prediction.step_ns - on->latest_ns + on->first_ns;
         if (on->any && over_ns > gap_ns) gap_ns = over_ns;
     }
+    /* A node that is slower keeps the others waiting for all steps between two averages. */
+    const int64_t every = problem->period.every, most_ns = INT64_C(3600000000000);
+    const int64_t step_ns = plan->prediction.step_ns;
+    if (every > 0 && step_ns > 0)
+        gap_ns = every < most_ns / step_ns ? every * step_ns + gap_ns : most_ns + gap_ns;
     return gap_ns + longest_ns;
 }
 

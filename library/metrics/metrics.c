@@ -208,6 +208,10 @@ void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
     char hash[WEFT_HASH_TEXT_BYTES];
     begin_line(&writer, out, "step", line->step, &line->run);
     weft_json_put_number(&writer, "loss", line->loss);
+    if (line->nodes_steps > 0) {
+        weft_json_put_number(&writer, "nodes_loss", line->nodes_loss);
+        weft_json_put_integer(&writer, "nodes_steps", line->nodes_steps);
+    }
     if (line->norm >= 0) weft_json_put_number(&writer, "norm", line->norm);
     weft_json_put_number(&writer, "clip", line->clip);
     weft_json_put_number(&writer, "lr", line->lr);

@@ -13,6 +13,9 @@
 struct exec_average {
     struct weft_nn_outer outer; /* with the number of nodes */
     int32_t nodes, ranks;       /* ranks: of all nodes */
+    /* Losses of the node since nodes met last. */
+    uint64_t since[WEFT_NN_LOSS_WORDS];
+    int64_t since_rows, since_steps;
 };
 
 enum weft_status weft_exec_average_create(struct weft_exec *exec, struct weft_error *err)
@@ -36,9 +39,10 @@ void weft_exec_average_destroy(struct exec_average *average)
     free(average); /* the communicator owns its branches */
 }
 
-/* A rank's part of a step's result. The ranks of a node have the same. */
+/* A node's part of a result, and of the losses since nodes met last. */
 struct shared {
-    uint64_t loss[WEFT_NN_LOSS_WORDS];
+    uint64_t loss[WEFT_NN_LOSS_WORDS], since[WEFT_NN_LOSS_WORDS];
+    int64_t step, rows, since_rows;
     int32_t stop, not_finite, earlier, suspect;
 };
 
@@ -54,31 +58,66 @@ static void *share_all(struct weft_exec *exec, const void *mine, size_t bytes,
     return NULL;
 }
 
-enum weft_status weft_exec_share_result(struct weft_exec *exec, struct weft_step_result *result,
-                                        struct weft_error *err)
+static void add_words(uint64_t *to, const uint64_t *words)
 {
+    for (int w = 0; w < WEFT_NN_LOSS_WORDS; w++)
+        to[w] += words[w]; /* integers, in any order */
+}
+
+/* Takes a node's part. Its loss counts if it is of the same step. */
+static void add_node(struct shared *sum, const struct shared *node, struct weft_step_result *result)
+{
+    result->stop |= node->stop != 0;
+    result->finite &= node->not_finite == 0;
+    result->earlier |= node->earlier != 0;
+    if (node->suspect > result->suspect) result->suspect = node->suspect;
+    if (node->step != sum->step && (result->lost_step == 0 || node->step < result->lost_step))
+        result->lost_step = node->step < sum->step ? node->step : sum->step;
+    if (node->step != sum->step) return;
+    add_words(sum->loss, node->loss);
+    add_words(sum->since, node->since);
+    sum->rows += node->rows;
+    sum->since_rows += node->since_rows;
+}
+
+enum weft_status weft_exec_share_result(struct weft_exec *exec,
+                                        const struct weft_step_inputs *inputs,
+                                        struct weft_step_result *result, struct weft_error *err)
+{
+    struct exec_average *average = exec->average;
     struct shared mine, *all;
     enum weft_status status;
-    if (exec->average == NULL) return WEFT_OK;
+    if (average == NULL) return WEFT_OK;
+    const bool ends = exec->mailbox.sum[EXEC_WORD_STOP] >= EXEC_STOP_ENDS;
+    add_words(average->since, exec->mailbox.sum + EXEC_WORD_LOSS);
+    average->since_rows += exec->rows;
+    average->since_steps++;
+    result->met = inputs->meets || ends || !result->finite;
+    if (!result->met) {
+        result->stop = false; /* the node goes on until all can stop */
+        return WEFT_OK;
+    }
     memset(&mine, 0, sizeof mine); /* the exchange sends padding too */
     memcpy(mine.loss, exec->mailbox.sum + EXEC_WORD_LOSS, sizeof mine.loss);
+    memcpy(mine.since, average->since, sizeof mine.since);
+    mine.step = inputs->step;
+    mine.rows = exec->rows;
+    mine.since_rows = average->since_rows;
     mine.stop = result->stop;
     mine.not_finite = !result->finite;
     mine.earlier = result->earlier;
     mine.suspect = result->suspect;
     all = share_all(exec, &mine, sizeof mine, &status, err);
     if (all == NULL) return status;
-    memset(mine.loss, 0, sizeof mine.loss);
-    for (int32_t r = 0; r < exec->average->ranks; r += exec->ranks) {
-        for (int w = 0; w < WEFT_NN_LOSS_WORDS; w++)
-            mine.loss[w] += all[r].loss[w]; /* integers, in any order */
-        result->stop |= all[r].stop != 0;
-        result->finite &= all[r].not_finite == 0;
-        result->earlier |= all[r].earlier != 0;
-        if (all[r].suspect > result->suspect) result->suspect = all[r].suspect;
-    }
-    result->loss = weft_exec_mean_loss(mine.loss, exec->rows * exec->average->nodes);
+    struct shared sum = {.step = mine.step};
+    for (int32_t r = 0; r < average->ranks; r += exec->ranks)
+        add_node(&sum, &all[r], result);
     free(all);
+    result->loss = weft_exec_mean_loss(sum.loss, sum.rows);
+    result->nodes_loss = weft_exec_mean_loss(sum.since, sum.since_rows);
+    result->nodes_steps = average->since_steps;
+    memset(average->since, 0, sizeof average->since);
+    average->since_rows = average->since_steps = 0;
     return WEFT_OK;
 }
 

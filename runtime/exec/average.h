@@ -33,9 +33,12 @@ void weft_exec_average_destroy(struct exec_average *average);
 
 /* All of these do nothing if all ranks step together. */
 
-/* Collective. All ranks get the mean loss over all nodes, and fail or stop together. The norm and
- * the clip coefficient stay those of the node. */
+/* Collective of the node; in a step in which nodes meet, or after which this node cannot go on, of
+ * all. Then all ranks get the mean loss over all nodes, and fail or stop together. Nodes that wait
+ * for another one's next meeting do so here. The norm and the clip coefficient stay those of the
+ * node. */
 WEFT_MUST_USE enum weft_status weft_exec_share_result(struct weft_exec *exec,
+                                                      const struct weft_step_inputs *inputs,
                                                       struct weft_step_result *result,
                                                       struct weft_error *err);
 /* Collective. *bad becomes true on all ranks if it is on one. */

@@ -91,13 +91,15 @@ enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
                                         const struct weft_step_inputs *inputs,
                                         struct weft_culprit *out, struct weft_error *err)
 {
+    struct weft_step_inputs again = *inputs;
     struct weft_step_result result;
     if (exec->options.program->period.rotated) return weft_exec_compare_looks(exec, out, err);
+    again.meets = true; /* nodes may be at different steps */
     exec->pending.valid = false;
     exec->looks = true;
     weft_exec_push_forget(exec);
     exec->failed_step = 0;
-    enum weft_status status = weft_exec_step(exec, inputs, &result, NULL, err);
+    enum weft_status status = weft_exec_step(exec, &again, &result, NULL, err);
     exec->looks = false;
     if (status != WEFT_OK) return status;
     status = weft_exec_compare_looks(exec, out, err);

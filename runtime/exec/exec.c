@@ -323,7 +323,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     weft_exec_host_warn(exec->host);
     if (trace != NULL) fill_trace(exec, trace);
     *result = weft_exec_finish(exec);
-    WEFT_TRY(weft_exec_share_result(exec, result, err));
+    WEFT_TRY(weft_exec_share_result(exec, inputs, result, err));
     prepare_update(exec, inputs, result);
     weft_exec_take_groups(exec, result);
     return WEFT_OK;

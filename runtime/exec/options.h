@@ -76,6 +76,8 @@ struct weft_step_inputs {
     int64_t step;           /* of these inputs: 1, 2, ... */
     double lr;              /* learning rate of these gradients' update, at the next step's start */
     bool stop;              /* this rank was told to stop */
+    bool ends;              /* it has no data for the step after this one; with stop */
+    bool meets;             /* of nodes that step on their own: all nodes agree after this step */
     int64_t rows; /* targets of the step with a loss, over all ranks: loss and gradients are
                      divided by their number; 0: all targets */
 };
@@ -102,7 +104,18 @@ struct weft_step_result {
     double loss; /* mean over all targets of all ranks that have a loss */
     double norm; /* of the whole gradient before clipping; negative if not computed */
     double clip; /* coefficient used; 1: not clipped */
-    bool stop;   /* some rank was told to stop; the same on all ranks */
+    /* Some rank was told to stop. The same on all ranks; of nodes that step on their own only after
+     * a step in which they meet, false after others. */
+    bool stop;
+    /* Nodes that step on their own: all agree on this result. After a step in which they do not
+     * meet, it is of the node alone. */
+    bool met;
+    /* A node ended at another step than this rank, without data or with numbers that are not
+     * finite: nodes have no state of one step, and no rank goes on. The step of that node. */
+    int64_t lost_step; /* 0: none */
+    /* With `met`, mean losses of all nodes since the last time, and the number of steps. */
+    double nodes_loss;
+    int64_t nodes_steps;
     bool finite; /* false: no rank may update; the same on all ranks */
     /* The gradients of the step before are not finite, or their sum over ranks is not. This happens
      * in a rotated period only. No rank has updated with them. */

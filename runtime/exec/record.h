@@ -37,6 +37,9 @@ enum {
     EXEC_FLAGGED_UNITS = EXEC_WORD_HASH - EXEC_WORD_BAD_UNITS
 };
 
+/* In EXEC_WORD_STOP, for each rank without data for the next step. */
+#define EXEC_STOP_ENDS (UINT64_C(1) << 32)
+
 /* The record's last words, of this rank alone. Later work and the host read them. */
 struct exec_own {
     struct weft_nn_step step;

@@ -140,7 +140,7 @@ void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
                         weft_period_reductions(&program->period) > 1 ? EXEC_OWN(exec, losses)
                                                                      : NULL,
                         word_of(exec, EXEC_WORD_LOSS));
-    exec->told_to_stop = exec->inputs->stop;
+    exec->told_to_stop = exec->inputs->stop + (exec->inputs->ends ? EXEC_STOP_ENDS : 0);
     weft_arena_write(exec->arena, compute_of(exec), word_of(exec, EXEC_WORD_STOP),
                      &exec->told_to_stop, sizeof exec->told_to_stop);
     /* Every updated unit has run forward by now, so its update on the host has ended. */

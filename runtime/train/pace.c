@@ -168,12 +168,15 @@ static enum weft_status compare_ranks(struct weft_pace *pace, struct weft_comm *
 }
 
 enum weft_status weft_pace_note(struct weft_pace *pace, struct weft_comm *comm, int64_t compute_ns,
-                                struct weft_pace_finding *out, struct weft_error *err)
+                                bool meets, struct weft_pace_finding *out, struct weft_error *err)
 {
     *out = (struct weft_pace_finding){.slow = -1};
     if (weft_comm_ranks(comm) == 1) return WEFT_OK;
     pace->compute_ns += compute_ns;
     pace->window_steps++;
     pace->steps++;
-    return pace->steps % WEFT_PACE_STEPS == 0 ? compare_ranks(pace, comm, out, err) : WEFT_OK;
+    pace->due |= pace->steps % WEFT_PACE_STEPS == 0;
+    if (!pace->due || !meets) return WEFT_OK;
+    pace->due = false;
+    return compare_ranks(pace, comm, out, err);
 }

@@ -20,6 +20,7 @@ struct weft_pace {
     int32_t ranks_per_node; /* ranks of a node share a host */
     int64_t planned_ns;     /* of a step's collectives, by the plan; 0: not measured before */
     int64_t steps;          /* noted in all */
+    bool due;               /* ranks exchange their sums when they meet next */
     int64_t start_ns;       /* of the window */
     int64_t window_steps;   /* in the window */
     int64_t compute_ns;     /* in the window */
@@ -45,11 +46,13 @@ void weft_pace_init(struct weft_pace *pace, int64_t least_ns, int32_t ranks_per_
                     int64_t planned_ns);
 void weft_pace_finish(struct weft_pace *pace);
 
-/* Adds this rank's compute time of a step. Every WEFT_PACE_STEPS steps the ranks exchange their
- * sums (collective). A rank is slow if its sum is WEFT_PACE_FACTOR times the others' median in two
- * successive windows. A link is slow if two of three windows agree on it (links.h). */
+/* Adds this rank's compute time of a step. Every WEFT_PACE_STEPS steps, or at the next step after
+ * which all ranks meet, they exchange their sums (collective). A rank is slow if its sum is
+ * WEFT_PACE_FACTOR times the others' median in two successive windows. A link is slow if two of
+ * three windows agree on it (links.h). */
 WEFT_MUST_USE enum weft_status weft_pace_note(struct weft_pace *pace, struct weft_comm *comm,
-                                              int64_t compute_ns, struct weft_pace_finding *out,
+                                              int64_t compute_ns, bool meets,
+                                              struct weft_pace_finding *out,
                                               struct weft_error *err);
 
 /* Around an evaluation or an average, which are not in the plan's step: `pause` takes the traffic

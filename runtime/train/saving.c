@@ -721,6 +721,17 @@ static enum weft_status save_step(struct weft_saving *saving, struct weft_exec *
     return judge_save(saving, status, why, err);
 }
 
+static bool is_kept(const struct weft_saving *saving, int64_t step)
+{
+    return saving->keeping != NULL && step % saving->train->checkpoint.host == 0;
+}
+
+bool weft_saving_meets(const struct weft_saving *saving, int64_t step)
+{
+    const int64_t every = saving->train->checkpoint.every;
+    return is_kept(saving, step) || saving->pending_step >= 0 || (every > 0 && step % every == 0);
+}
+
 enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
                                    bool last, struct weft_error *err)
 {
@@ -733,8 +744,7 @@ enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec 
         saving->progress.tokens += samples * saving->train->seq_len;
         saving->progress.step = step;
     }
-    const bool keeps = saving->keeping != NULL && step % saving->train->checkpoint.host == 0;
-    if (keeps && !last) WEFT_TRY(keep_step(saving, exec, err));
+    if (is_kept(saving, step) && !last) WEFT_TRY(keep_step(saving, exec, err));
     if (saving->saver == NULL) return last ? look_at_last(saving, exec, step, err) : WEFT_OK;
     if (last && saving->train->checkpoint.at_end) due = true;
     if (last) saving->last_step = step;

@@ -57,4 +57,7 @@ const struct weft_origin *weft_saving_origin(const struct weft_saving *saving);
 /* The last committed step; -1: none. */
 int64_t weft_saving_saved_step(const struct weft_saving *saving);
 
+/* Whether ranks meet after the step: to save it, or for a save that is not complete. */
+bool weft_saving_meets(const struct weft_saving *saving, int64_t step);
+
 #endif

@@ -310,6 +310,7 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
 {
     struct weft_text who;
     const double loss = weft_units_unsigned_nan(result->loss);
+    const int64_t step = result->lost_step > 0 ? result->lost_step : inputs->step;
     weft_text_init(&who);
     enum weft_status status = describe_culprit(run, inputs, result, &who, err);
     bool rotated = run->options->program->period.rotated;
@@ -318,21 +319,21 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
                            "step %" PRId64 ": loss %g, though all gradients of the step before it "
                            "were finite. %s. Lower train.optimizer.lr (%g at this step), lengthen "
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           inputs->step, loss, weft_text_chars(&who), inputs->lr);
+                           step, loss, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK && rotated) {
         status = weft_fail(err, WEFT_E_NUMERIC,
                            "step %" PRId64 ": gradients of the step before it are not finite, or "
                            "too large to be added up over ranks. %s. Nothing was updated with "
                            "them. Lower train.optimizer.lr (%g at this step), lengthen "
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           inputs->step, weft_text_chars(&who), inputs->lr);
+                           step, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK) {
         status = weft_fail(err, WEFT_E_NUMERIC,
                            "step %" PRId64 ": loss %g, gradient norm %g. %s. Nothing was updated "
                            "with it. Lower train.optimizer.lr (%g at this step), lengthen "
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           inputs->step, loss, weft_units_unsigned_nan(result->norm),
-                           weft_text_chars(&who), inputs->lr);
+                           step, loss, weft_units_unsigned_nan(result->norm), weft_text_chars(&who),
+                           inputs->lr);
     }
     weft_text_finish(&who);
     return status;
@@ -427,10 +428,11 @@ static void warn_of_link(const struct run *run, const struct weft_link_finding *
 }
 
 /* All ranks know what is slow; rank 0 warns. */
-static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct weft_error *err)
+static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, bool meets,
+                                     struct weft_error *err)
 {
     struct weft_pace_finding finding;
-    WEFT_TRY(weft_pace_note(&run->pace, run->options->comm, compute_ns, &finding, err));
+    WEFT_TRY(weft_pace_note(&run->pace, run->options->comm, compute_ns, meets, &finding, err));
     if (run->rank == 0 && finding.slow >= 0) warn_of_rank(run, &finding);
     if (run->rank == 0 && finding.link.fault != WEFT_LINK_FINE) warn_of_link(run, &finding.link);
     return WEFT_OK;
@@ -448,15 +450,30 @@ static int64_t planned_collectives_ns(const struct weft_program *program)
     return ns;
 }
 
+static bool is_compared(const struct run *run, int64_t step)
+{
+    const int64_t every = run->train->compare_every;
+    return every > 0 && (step % every == 0 || step == last_step(run));
+}
+
+/* Whether nodes that step on their own agree after a step. They do before each average, and where
+ * all ranks do something together. A node that cannot go on waits for the next such step. */
+static bool nodes_meet(const struct run *run, int64_t step)
+{
+    const struct weft_train_options *o = run->options;
+    return weft_config_averages_after(o->config, step) || step == last_step(run) ||
+           is_compared(run, step) || weft_saving_meets(run->saving, step) ||
+           (run->evaluation != NULL && weft_evaluation_is_due(run->train, step)) ||
+           run->dump != NULL || o->on_group != NULL || weft_data_leaves_out(o->config);
+}
+
 /* Occasional work after a step. */
-static enum weft_status look_after(struct run *run, int64_t step, int64_t compute_ns,
+static enum weft_status look_after(struct run *run, int64_t step, int64_t compute_ns, bool meets,
                                    struct weft_error *err)
 {
-    int64_t compare_every = run->train->compare_every;
     WEFT_TRY(look_at_memory(run, step, err));
-    WEFT_TRY(look_at_pace(run, compute_ns, err));
-    if (compare_every > 0 && (step % compare_every == 0 || step == last_step(run)))
-        WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
+    WEFT_TRY(look_at_pace(run, compute_ns, meets, err));
+    if (is_compared(run, step)) WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
     return WEFT_OK;
 }
 
@@ -488,9 +505,11 @@ static enum weft_status take_inputs(struct run *run, int64_t step, struct weft_s
 {
     const atomic_int *stop = run->options->stop;
     int64_t next_wait_ns = 0;
-    *out = (struct weft_step_inputs){.step = step, .lr = weft_train_lr(run->train, step)};
+    *out = (struct weft_step_inputs){
+        .step = step, .lr = weft_train_lr(run->train, step), .meets = nodes_meet(run, step)};
     WEFT_TRY(weft_reader_take(run->reader, step, &out->input, &out->targets, wait_ns, err));
     bool goes_on = weft_reader_look_ahead(run->reader, step, &next_wait_ns, run->unread) == WEFT_OK;
+    out->ends = !goes_on;
     out->stop = !goes_on || (stop != NULL && atomic_load(stop) != 0);
     *wait_ns += next_wait_ns;
     return WEFT_OK;
@@ -554,6 +573,8 @@ static enum weft_status tell_step(struct run *run, const struct weft_step_inputs
         .step = inputs->step,
         .steps = train->steps,
         .loss = result->loss,
+        .nodes_loss = result->nodes_loss,
+        .nodes_steps = result->nodes_steps,
         .norm = result->norm,
         .clip = result->clip,
         .loss_scale = result->loss_scale,
@@ -618,8 +639,12 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     WEFT_TRY(tell_groups(run, err));
     if (run->dump != NULL && result.finite) WEFT_TRY(dump_step(run, step, err));
     run->trace->data_wait_ns = wait_ns;
-    WEFT_TRY(weft_saving_catch_up(run->saving, err));
+    if (result.lost_step == 0) WEFT_TRY(weft_saving_catch_up(run->saving, err));
     if (!result.finite) return fail_numeric(run, &inputs, &result, err);
+    if (result.lost_step > 0) {
+        run->result.steps_done = result.lost_step;
+        return share_unread(run, err); /* nodes have no state of one step to save */
+    }
     struct weft_trace_summary summary;
     weft_trace_summarise(o->program, run->trace, &summary);
     int64_t at = run->steps++ % WEFT_TRAIN_MEDIAN_STEPS;
@@ -633,7 +658,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->result.stopped = result.stop && step < last_step(run);
     run->facts.tokens_per_s =
         summary.step_ns > 0 ? 1e9 * (double)step_tokens(run) / (double)summary.step_ns : NAN;
-    WEFT_TRY(look_after(run, step, summary.compute_ns, err));
+    WEFT_TRY(look_after(run, step, summary.compute_ns, inputs.meets, err));
     WEFT_TRY(tell_step(run, &inputs, &result, &summary, err));
     WEFT_TRY(evaluate_step(run, step, err));
     bool last = step == last_step(run) || run->result.stopped;

@@ -3,7 +3,9 @@
 """Nodes that step on their own, train.across.every: plans, bits, checkpoints between averages, and refusals."""
 import array
 import json
+import signal
 import sys
+import time
 
 from configs import tiny
 from saved import copy_step, same_files, tensors
@@ -136,7 +138,7 @@ def a_plan_tells_the_time_of_averages(weft):
         assert average["longest_step_ns"] > average["usual_step_ns"], average
         mean = -(-(2 * average["usual_step_ns"] + average["longest_step_ns"]) // 3)
         assert plan["step_ns"] == average["mean_step_ns"] == mean, (plan["step_ns"], average)
-        assert "an average every 3 steps takes" in weft.expect(0, "plan", config, "--planner", planner, "-o", "plan.json")
+        assert "an average every 3 steps has" in weft.expect(0, "plan", config, "--planner", planner, "-o", "plan.json")
 
 
 @case
@@ -183,6 +185,48 @@ def all_ranks_fail_with_one_node(weft):
         config = weft.write("run.json", across(train__clip_norm=clip))
         weft.expect(79, "train", config, "-q", "--run", weft.fresh("run"), says="rank 3",
                     env={"WEFT_FAILPOINT": "backward:rank=3:step=2:do=nan"})
+
+
+@case
+def nodes_agree_before_averages(weft):
+    """An early step fails on the second node, while the first one goes on to step 3. Then all fail."""
+    alone = {"train__checkpoint": {"at_end": False}}
+    for clip, step in ((1.0, 1), (0, 2)):  # without clipping, period 2 ends step 1
+        config = weft.write("run.json", across(train__clip_norm=clip, **alone))
+        weft.expect(79, "train", config, "-q", "--run", weft.fresh("run"), says=("rank 3", f"step {step}: "),
+                    env={"WEFT_FAILPOINT": f"backward:rank=3:step={step}:do=nan"})
+
+
+@case
+def a_signal_stops_at_an_average(weft):
+    config = weft.write("run.json", across(every=50, train__steps=1000000, train__checkpoint={"at_end": True}))
+    process = weft.start("train", config, "-q", "--run", "run", "--progress", "none")
+    metrics = weft.directory / "run/metrics.jsonl"
+    while not (metrics.exists() and metrics.read_text().count("\n") > 60):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 75, err
+    steps = [int(path.name[len("step-"):]) for path in (weft.directory / "run/checkpoints").glob("step-*")]
+    assert steps and all(step % 50 == 0 and step > 0 for step in steps), steps
+
+
+@case
+def losses_of_other_nodes_come_with_averages(weft):
+    """Between averages a line has the loss of the first node. At an average it has the mean of all, and that of the
+    steps since the last one."""
+    train(weft, "run", train__checkpoint={"at_end": False}, train__steps=6)
+    lines = [line for line in map(json.loads, (weft.directory / "run/metrics.jsonl").read_text().splitlines())
+             if line["kind"] == "step"]
+    assert [line.get("nodes_steps") for line in lines] == [None, None, 3, None, None, 3], lines
+    own = [line["loss"] for line in lines]
+    every = train(weft, "every", every=3, train__checkpoint={"every": 1, "at_end": True}, train__steps=6)  # meets always
+    means = [line["loss"] for line in map(json.loads, (weft.directory / "every/metrics.jsonl").read_text().splitlines())
+             if line["kind"] == "step"]
+    assert every["fingerprint"] == json.loads((weft.directory / "run/result.json").read_text())["fingerprint"]
+    assert own[0] != means[0] and own[2] == means[2] and own[5] == means[5], (own, means)
+    assert abs(lines[2]["nodes_loss"] - sum(means[:3]) / 3) < 1e-9, (lines[2], means)
 
 
 @case

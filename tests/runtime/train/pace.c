@@ -31,7 +31,7 @@ static int note(int32_t rank, const struct ranks *ranks, void *argument)
         struct weft_pace_finding found;
         if (rank == task->slow_rank && step >= task->from) ns *= task->times;
         if (task->noise > 0 && (step + rank) % task->noise == 0) ns *= 50;
-        OK(weft_pace_note(&pace, comm, (int64_t)ns, &found, &err));
+        OK(weft_pace_note(&pace, comm, (int64_t)ns, true, &found, &err));
         CHECK(found.link.fault == WEFT_LINK_FINE, "local ranks have no links");
         if (found.slow < 0) continue;
         warnings++;
@@ -115,7 +115,7 @@ static int note_windows(int32_t rank, const struct ranks *ranks, void *argument)
             else
                 set_traffic(rank, 100, 100, kind == 's' ? 10 : 1);
             fake_moving_ns = kind == 'm' ? WEFT_PACE_STEPS * windows->planned_ns : 0;
-            OK(weft_pace_note(&pace, comm, rank == windows->slow_rank ? 100 * MB : MB, &found,
+            OK(weft_pace_note(&pace, comm, rank == windows->slow_rank ? 100 * MB : MB, true, &found,
                               &err));
         }
         const bool warns = strchr(windows->warned, 'a' + w) != NULL;

@@ -280,8 +280,9 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
     const bool turns =
         rule->layers == 0 || (rule->layers > 0 && rule->n_micro > 1 && one && !rule->drains &&
                               !rule->late && rule->more_inputs == 0);
-    return rule->n_micro >= 1 && rule->every >= 0 && rounds && ahead && turns && rule->idle >= 0 &&
-           (rule->idle == 0 || !one) && rule->rotated + rule->agreed_updates <= 1 &&
+    return rule->n_micro >= 1 && rule->every >= (rule->gossip ? 1 : 0) && rounds && ahead &&
+           turns && rule->idle >= 0 && (rule->idle == 0 || !one) &&
+           rule->rotated + rule->agreed_updates <= 1 &&
            !(rule->offloaded && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
            rule->more_inputs >= 0 && (!rule->late || one) &&
            (!rule->delayed || (rule->rotated && one && !rule->offloaded && !rule->late));

@@ -88,6 +88,18 @@ int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft
     return passes * pass_ns(&inter, nodes, (double)item->block_bytes * (double)per_node);
 }
 
+int64_t weft_item_pair_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
+                          const struct weft_item *item)
+{
+    const int64_t per_node = cluster->ranks_per_node, nodes = cluster->ranks / per_node;
+    const struct weft_link inter = weft_cluster_inter(cluster);
+    if (!measured_levels(profile, cluster))
+        return 2 * pass_ns(&inter, 2, (double)item->block_bytes * (double)per_node);
+    /* Of B bytes a rank sends B / 2 twice, in place of B (nodes - 1) / nodes. */
+    const double ns = (double)weft_item_level_ns(profile, cluster, WEFT_GROUP_ACROSS, item);
+    return (int64_t)ceil(ns * (double)nodes / (2 * (double)(nodes - 1)));
+}
+
 enum weft_status weft_average_need(const struct weft_profile *profile,
                                    const struct weft_config *config, struct weft_error *err)
 {

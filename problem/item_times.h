@@ -32,6 +32,11 @@ WEFT_MUST_USE enum weft_status weft_item_need_levels(const struct weft_profile *
                                                      const struct weft_config *config,
                                                      struct weft_error *err);
 
+/* The same of an average of a node and one neighbour, an AllReduce over two nodes. Measured times
+ * of more nodes are scaled by the bytes that each rank sends. */
+int64_t weft_item_pair_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
+                          const struct weft_item *item);
+
 /* WEFT_E_DATA if neither the profile nor the config has the time of an average. */
 WEFT_MUST_USE enum weft_status weft_average_need(const struct weft_profile *profile,
                                                  const struct weft_config *config,

@@ -443,6 +443,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);
+    compare_integer(&comparison, "averages with a neighbour", "", a->period.gossip,
+                    b->period.gossip);
     compare_integer(&comparison, "delayed updates", "", a->period.delayed, b->period.delayed);
     compare_integer(&comparison, "steps between averages over nodes", "", a->period.every,
                     b->period.every);

@@ -91,6 +91,8 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
                       "updates apply the gradient of the step before the last"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "every", weft_period_rule, every,
                       "steps between averages over nodes, which step on their own"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "gossip", WEFT_KEY_BOOL, weft_period_rule, gossip,
+                      "an average is of a node and one neighbour"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "late", WEFT_KEY_BOOL, weft_period_rule, late,
                       "all reductions are launched at the end of backward"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "more_inputs", weft_period_rule, more_inputs,

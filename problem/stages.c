@@ -397,11 +397,13 @@ static struct weft_problem_item of_lane(const struct builder *b, const struct we
             of_level ? weft_item_level_ns(b->profile, &b->config->cluster, group, item)
                      : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, &moved),
         .after = -1};
+    if (item->kind == WEFT_AVERAGE && b->problem->period.gossip)
+        out.block_ns = weft_item_pair_ns(b->profile, &b->config->cluster, item);
     if (weft_item_averages(item)) {
         out.average_ns = out.block_ns;
         out.block_ns = out.average_ns / b->problem->period.every;
-        out.phase = weft_config_average_phase(
-            b->config, b->stages->shards->units[item->decision].layers[0]);
+        out.phase = weft_config_average_phase(b->config,
+                                              b->stages->shards->units[item->decision].layers[0]);
     }
     return out;
 }

@@ -229,19 +229,21 @@ static int32_t list_periods(const struct weft_config *config, const struct split
         const int32_t group = groups[i % n_groups], layers = orders[i / n_groups];
         if (layers > 0 && group != split->n_micro) continue;
         for (int32_t d = 0; d < n_distances && d < most; d++)
-            out[n++] = (struct weft_variant){.rule = {.n_micro = split->n_micro,
-                                                      .group = group,
-                                                      .layers = layers,
-                                                      .idle = split->idle,
-                                                      .rotated = rotated,
-                                                      .update_ahead = distances[d],
-                                                      .agreed_updates = agreed,
-                                                      .offloaded = offloaded,
-                                                      .delayed = delayed,
-                                                      .every = config->train.every,
-                                                      .drains = drains},
-                                             .scale = first_scale(config),
-                                             .batch = split->batch};
+            out[n++] = (struct weft_variant){
+                .rule = {.n_micro = split->n_micro,
+                         .group = group,
+                         .layers = layers,
+                         .idle = split->idle,
+                         .rotated = rotated,
+                         .update_ahead = distances[d],
+                         .agreed_updates = agreed,
+                         .offloaded = offloaded,
+                         .delayed = delayed,
+                         .every = config->train.every,
+                         .gossip = config->train.across_rule == WEFT_AVERAGE_GOSSIP,
+                         .drains = drains},
+                .scale = first_scale(config),
+                .batch = split->batch};
     }
     return n;
 }

@@ -66,7 +66,8 @@ static bool allows_hybrid(const struct weft_config *config)
 static int64_t count_communicators(const struct weft_config *config)
 {
     const int64_t lanes = config->cluster.channels;
-    if (config->train.every > 0) return lanes + 2;
+    if (config->train.every > 0)
+        return lanes + (config->train.across_rule == WEFT_AVERAGE_GOSSIP ? 3 : 2);
     return allows_hybrid(config) ? 2 * lanes + 2 : lanes;
 }
 

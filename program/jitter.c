@@ -10,7 +10,16 @@
 #include "problem/early.h"
 
 /* The ranks that a block waits for. */
-enum jitter_group { JITTER_ALL, JITTER_NODE, JITTER_ACROSS, JITTER_OWN, JITTER_GROUPS };
+/* PAIR: of a place on a node and on its neighbour, in even and odd turns of gossip. */
+enum jitter_group {
+    JITTER_ALL,
+    JITTER_NODE,
+    JITTER_ACROSS,
+    JITTER_OWN,
+    JITTER_PAIR,
+    JITTER_OTHER_PAIR,
+    JITTER_GROUPS
+};
 
 struct ranks_run {
     const struct weft_plan *plan;
@@ -58,7 +67,7 @@ static enum jitter_group group_of_item(const struct weft_plan *plan, const struc
                    ? JITTER_NODE
                    : JITTER_ALL;
     case WEFT_ROLE_ACROSS:
-        return JITTER_ACROSS;
+        return plan->problem->period.gossip ? JITTER_PAIR : JITTER_ACROSS;
     case WEFT_ROLE_DOWN:
     case WEFT_ROLE_UP:
     case WEFT_ROLE_HOST:
@@ -88,8 +97,10 @@ struct block_ends {
 
 static struct block_ends ends_of(const struct ranks_run *run, int32_t placement)
 {
-    return (struct block_ends){run->end_ns + run->end_at[placement],
-                               run->group_of[group_of_placement(run->plan, placement)]};
+    enum jitter_group group = group_of_placement(run->plan, placement);
+    const int64_t every = run->plan->problem->period.every;
+    if (group == JITTER_PAIR && run->step / every % 2 > 0) group = JITTER_OTHER_PAIR;
+    return (struct block_ends){run->end_ns + run->end_at[placement], run->group_of[group]};
 }
 
 /* Whether a block works in the step at hand, and not in others of an average. */
@@ -97,6 +108,16 @@ static bool works(const struct ranks_run *run, const struct weft_problem_item *i
 {
     if (!weft_item_averages(&item->item)) return true;
     return run->step % run->plan->problem->period.every == item->phase;
+}
+
+/* A block that does not work follows the blocks before it on its lane. No rank waits for another.
+ */
+static void pass_block(const struct ranks_run *run, const int64_t *lane_ns, struct block_ends ends)
+{
+    for (int64_t r = 0; r < run->n_ranks; r++) {
+        int64_t *end_ns = &ends.ns[ends.group_of[r]];
+        *end_ns = latest_of(*end_ns, lane_ns[r]);
+    }
 }
 
 /* Finds the end of a block at the head of its lane. Each group begins with its last rank. */
@@ -109,7 +130,10 @@ static void run_block(struct ranks_run *run, int32_t lane, int32_t placement)
     int64_t *lane_ns = run->lane_ns + lane * run->n_ranks;
     const int64_t n_groups = run->n_groups[group_of_placement(run->plan, placement)];
     memset(ends.ns, 0, (size_t)n_groups * sizeof *ends.ns);
-    if (!works(run, item)) return; /* no rank waits for another */
+    if (!works(run, item)) {
+        pass_block(run, lane_ns, ends);
+        return;
+    }
     for (int64_t r = 0; r < run->n_ranks; r++) {
         int64_t *end_ns = &ends.ns[ends.group_of[r]];
         *end_ns = latest_of(*end_ns, latest_of(run->now_ns[r], lane_ns[r]));
@@ -257,6 +281,15 @@ static enum weft_status check_plan(const struct weft_plan *plan, struct weft_err
     return WEFT_OK;
 }
 
+/* The first rank of a rank's pair, as in runtime/comm/branch.h. */
+static int64_t pair_of(int64_t rank, int64_t ranks, int64_t per_node, int64_t round)
+{
+    const int64_t nodes = ranks / per_node, node = rank / per_node;
+    int64_t first = node - (node + round) % 2;
+    if (first < 0) first = nodes % 2 == 0 ? nodes - 1 : 0;
+    return first * per_node + rank % per_node;
+}
+
 static void group_ranks(struct ranks_run *run)
 {
     const struct weft_problem *problem = run->plan->problem;
@@ -265,11 +298,14 @@ static void group_ranks(struct ranks_run *run)
     run->n_groups[JITTER_NODE] = run->n_ranks / per_node;
     run->n_groups[JITTER_ACROSS] = per_node;
     run->n_groups[JITTER_OWN] = run->n_ranks;
+    run->n_groups[JITTER_PAIR] = run->n_groups[JITTER_OTHER_PAIR] = run->n_ranks;
     for (int64_t r = 0; r < run->n_ranks; r++) {
         run->group_of[JITTER_ALL][r] = 0;
         run->group_of[JITTER_NODE][r] = (int32_t)(r / per_node);
         run->group_of[JITTER_ACROSS][r] = (int32_t)(r % per_node);
         run->group_of[JITTER_OWN][r] = (int32_t)r;
+        run->group_of[JITTER_PAIR][r] = (int32_t)pair_of(r, run->n_ranks, per_node, 0);
+        run->group_of[JITTER_OTHER_PAIR][r] = (int32_t)pair_of(r, run->n_ranks, per_node, 1);
     }
 }
 

@@ -72,7 +72,7 @@ enum weft_status weft_plan_longest_wait(const struct weft_plan *plan, int64_t *o
  */
 static int64_t sent_bytes(const struct weft_problem *problem, const struct weft_item *item)
 {
-    const int64_t nodes = problem->ranks / problem->ranks_per_node;
+    const int64_t nodes = problem->period.gossip ? 2 : problem->ranks / problem->ranks_per_node;
     return item->kind == WEFT_AVERAGE ? 2 * (item->block_bytes / nodes) * (nodes - 1) : 0;
 }
 

@@ -568,6 +568,7 @@ bool weft_orders_can(const struct weft_problem *problem)
     const int64_t depth = (int64_t)problem->n_slots + weft_problem_count_blocks(problem);
     const int64_t words = (int64_t)problem->n_strategies * weft_problem_n_rows(problem);
     if (problem->n_decisions == 0 || depth > MOST_DEPTH || words > MOST_ROW_WORDS) return false;
+    if (weft_problem_contends(problem) && problem->period.every > 1) return false;
     for (int32_t i = 0; i < problem->n_items; i++)
         if (weft_problem_depth(problem, i) > MOST_CHAIN) return false;
     return true;

@@ -52,7 +52,10 @@ struct weft_order_found {
 
 struct weft_orders;
 
-/* False if the problem has too many slots and blocks for a search, or too long chains. */
+/* False if the problem has too many slots and blocks for a search, or too long chains. So it is
+ * with averages over nodes in one step of several, where lanes slow compute: a step's time is then
+ * not convex in those of blocks, and a search with shares of averages would prove nothing of the
+ * mean. */
 bool weft_orders_can(const struct weft_problem *problem);
 
 /* Units of work of a step (base/work.h), and the steps of a certificate of the problem. */

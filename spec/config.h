@@ -52,7 +52,10 @@ enum weft_cadence {
     WEFT_CADENCE_MICRO_STEP,
     WEFT_CADENCE_STEP, /* always used with one micro-step a step */
     WEFT_CADENCE_COUNT
-};                                                        /* "reduce" */
+}; /* "reduce" */
+/* The nodes of an average: all, or a node and one neighbour at a time. */
+enum weft_average_rule { WEFT_AVERAGE_ALL, WEFT_AVERAGE_GOSSIP };
+
 const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step", "step" */
 bool weft_cadence_read(const char *name, enum weft_cadence *out);
 /* "format" of data. AUTO: a token file if it has a header, otherwise a text. BYTES: any file. */
@@ -83,6 +86,7 @@ struct weft_train {
     int64_t every; /* steps between averages over nodes; 0: all ranks step together */
     double across_momentum, across_lr; /* of the step that an average makes; 0 and 1: none */
     int64_t fragments; /* parts of the model that are averaged in steps of their own */
+    int across_rule;   /* enum weft_average_rule */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;

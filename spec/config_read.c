@@ -172,13 +172,19 @@ static void check_across(const struct weft_section *section, const struct weft_c
     const struct weft_train *train = &config->train;
     const struct weft_cluster *cluster = &config->cluster;
     const char *why = NULL;
-    const bool has_more =
-        train->across_momentum > 0 || train->across_lr != 1 || train->fragments > 1;
+    const bool outer = train->across_momentum > 0 || train->across_lr != 1;
+    const bool has_more = outer || train->fragments > 1 || train->across_rule != WEFT_AVERAGE_ALL;
     if (train->every == 0 && has_more)
-        weft_findings_add(findings, section->source, "$.train.across",
-                          "has momentum, lr or fragments, which are for averages: give \"every\", "
-                          "or leave them out");
+        weft_findings_add(
+            findings, section->source, "$.train.across",
+            "has momentum, lr, fragments or rule, which are for averages: give \"every\", "
+            "or leave them out");
     if (train->every == 0) return;
+    if (outer && train->across_rule == WEFT_AVERAGE_GOSSIP)
+        weft_findings_add(
+            findings, section->source, "$.train.across.rule",
+            "is \"gossip\", by which nodes never have one average, and momentum and lr "
+            "make a step of it: leave them out, or set rule to \"mean\"");
     if (train->fragments > train->every)
         weft_findings_add(findings, section->source, "$.train.across.fragments",
                           "is %lld, and %lld steps between averages have no more: lower it, or "

@@ -30,6 +30,7 @@ static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=war
                                         NULL};
 static const char *const block_scales[] = {"usual", "half", "twice", "whole", "auto", NULL};
 static const char *const micro_step_orders[] = {"step", "layer", "auto", NULL};
+static const char *const average_rules[] = {"mean", "gossip", NULL};
 static const char *const cadences[] = {"auto", "micro_step", "step", NULL};
 static const char *const layer_types[] = {
 #define KIND_NAME(name) #name,
@@ -351,6 +352,10 @@ static const struct weft_field across_fields[] = {
      "learning rate of that optimizer; 1 without momentum: a plain average"},
     {"fragments", WEFT_FIELD_INTEGER, AT(weft_train, fragments), "1", 1, 1e6, NULL, NULL,
      "parts of the model that are averaged in different steps: part l % fragments has layer l"},
+    {"rule", WEFT_FIELD_CHOICE, AT(weft_train, across_rule), "\"mean\"", 0, 0, average_rules, NULL,
+     "mean over all nodes, or gossip: each node averages with one neighbour on a ring, by turns "
+     "with "
+     "the next and the one before"},
 };
 static const struct weft_field_table across_table = {
     "across", "Steps of nodes on their own (docs/hosts.md).", ROWS(across_fields)};

@@ -26,7 +26,9 @@ struct weft_stream;
 struct weft_comm_place {
     char lane[WEFT_COMM_LANE_BYTES];
     enum weft_rank_group group;
+    int32_t round;      /* of a node and a neighbour: 0 or 1; otherwise -1 */
     int32_t number;     /* among the branches, from 0 */
+    int32_t index;      /* of the group, among the branch's groups of as many ranks */
     int32_t first, gap; /* rank r of the group is rank first + r * (1 + gap) of all */
 };
 

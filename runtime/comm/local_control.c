@@ -51,11 +51,9 @@ static size_t control_at(const struct weft_comm *comm)
 {
     const struct weft_comm_place *place = &comm->place;
     if (comm->trunk == NULL) return 0;
-    /* Groups of consecutive ranks begin at multiples of their size, and others at each rank. */
-    const int32_t group = place->gap == 0 ? place->first / comm->ranks : place->first;
     return bytes_of_group(comm->trunk->ranks) +
            (size_t)place->number * bytes_of_branch(comm->trunk->ranks) +
-           (size_t)group * bytes_of_group(comm->ranks);
+           (size_t)place->index * bytes_of_group(comm->ranks);
 }
 
 static struct weft_local_post *post_of(const struct weft_local_comm *c, int32_t rank)

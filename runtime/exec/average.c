@@ -12,6 +12,7 @@
 
 struct exec_average {
     struct weft_nn_outer outer; /* with the number of nodes */
+    struct weft_comm *pairs[2]; /* gossip: of this node and a neighbour, by round; otherwise NULL */
     int32_t nodes, ranks;       /* ranks: of all nodes */
     /* Losses of the node since nodes met last. */
     uint64_t since[WEFT_NN_LOSS_WORDS];
@@ -31,6 +32,8 @@ enum weft_status weft_exec_average_create(struct weft_exec *exec, struct weft_er
     exec->average->nodes = exec->average->ranks / weft_comm_ranks(exec->comm);
     exec->average->outer = (struct weft_nn_outer){
         exec->average->nodes, (float)train->across_momentum, (float)train->across_lr};
+    for (int32_t round = 0; round < 2 && exec->options.program->period.gossip; round++)
+        WEFT_TRY(weft_comm_pair(all, "across", round, &exec->average->pairs[round], err));
     return WEFT_OK;
 }
 
@@ -193,7 +196,6 @@ enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct wef
     const int64_t first =
         full ? (at->block * exec->ranks + (gathers ? 0 : exec->rank)) * slice : at->block * slice;
     const int64_t elements = gathers ? exec->ranks * slice : slice;
-    const int32_t members = gathers ? exec->ranks : exec->average->outer.nodes;
     /* Pieces of zero1 have their states in a slice, and in fp32 their parameters in all slices. */
     const int64_t state = unit->whole ? first : at->block * slice;
     struct weft_nn_unit *part = weft_pool_array(&exec->pool, 1, sizeof *part);
@@ -208,7 +210,7 @@ enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct wef
     *out = (struct exec_averaged){
         .block = {.full_offset = values - exec->base + first * (int64_t)sizeof(float),
                   .slice_offset = -1,
-                  .slice_elements = elements / members,
+                  .slice_elements = elements, /* of all ranks of the collective */
                   .dtype = WEFT_F32,
                   .slice_dtype = WEFT_F32,
                   .ns = at->ns},
@@ -217,15 +219,32 @@ enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct wef
     return WEFT_OK;
 }
 
+struct weft_comm *weft_exec_average_pair(const struct weft_exec *exec, int32_t round)
+{
+    return exec->average == NULL ? NULL : exec->average->pairs[round];
+}
+
+/* The communicator of an average: gossip has a turn with each neighbour. */
+static struct weft_comm *comm_of(const struct weft_exec *exec, const struct exec_bound *bound)
+{
+    const bool gossips = bound->op == WEFT_OP_AVERAGE && exec->average->pairs[0] != NULL;
+    const int64_t round = exec->updated / bound->at->every % 2;
+    return gossips ? exec->average->pairs[round] : bound->comm;
+}
+
 void weft_exec_push_average(struct weft_exec *exec, const struct exec_bound *bound)
 {
-    const struct exec_averaged *averaged = &bound->with.averaged;
-    struct weft_nn *nn = exec->options.nn;
+    const struct weft_nn_unit *unit = bound->with.averaged.unit;
+    struct weft_comm_block block = bound->with.averaged.block;
+    struct weft_comm *comm = comm_of(exec, bound);
+    block.slice_elements /= weft_comm_ranks(comm);
     if (bound->op == WEFT_OP_AVERAGE_GATHER) {
-        weft_comm_all_gather(bound->comm, bound->stream, &averaged->block);
-        weft_nn_round(nn, bound->stream, averaged->unit);
+        weft_comm_all_gather(comm, bound->stream, &block);
+        weft_nn_round(exec->options.nn, bound->stream, unit);
         return;
     }
-    weft_comm_all_reduce(bound->comm, bound->stream, &averaged->block);
-    weft_nn_average(nn, bound->stream, averaged->unit, &exec->average->outer);
+    struct weft_nn_outer outer = exec->average->outer;
+    outer.nodes = weft_comm_ranks(comm);
+    weft_comm_all_reduce(comm, bound->stream, &block);
+    weft_nn_average(exec->options.nn, bound->stream, unit, &outer);
 }

@@ -21,6 +21,10 @@ WEFT_MUST_USE enum weft_status weft_exec_bind_average(struct weft_exec *exec,
                                                       struct exec_averaged *out,
                                                       struct weft_error *err);
 
+/* Gossip: the communicator of this node and its neighbour of a round, 0 or 1; NULL: averages are of
+ * all nodes. */
+struct weft_comm *weft_exec_average_pair(const struct weft_exec *exec, int32_t round);
+
 /* AVERAGE: every rank sums a block of its fp32 slices with those of its place on the other nodes,
  * in node order, and divides by the nodes. Moments stay. With an outer optimizer the averages make
  * its step (runtime/nn/units.h). AVERAGE_GATHER: ranks of the node share their averages. */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "memory_model/moves.h"
 #include "runtime/comm/branch.h"
+#include "runtime/exec/average.h"
 #include "runtime/exec/offloaded.h"
 #include "runtime/exec/parts.h"
 
@@ -54,6 +55,7 @@ static enum weft_status open_comms(struct weft_exec *exec, struct weft_error *er
             const enum weft_rank_group group = (enum weft_rank_group)g;
             const bool of_node = exec->average != NULL && group == WEFT_GROUP_ALL;
             struct weft_comm **comm = &exec->lanes.comms[lane][group];
+            if (group == WEFT_GROUP_ACROSS) *comm = weft_exec_average_pair(exec, 0);
             if (*comm != NULL || !needs_group(program, lane, group)) continue;
             WEFT_TRY(weft_comm_branch(exec->options.comm, program->lanes[lane].name,
                                       of_node ? WEFT_GROUP_NODE : group, comm, err));

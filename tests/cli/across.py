@@ -122,6 +122,25 @@ def steps_on_their_own_send_less_and_differ(weft):
 
 
 @case
+def parts_and_neighbours_are_averaged(weft):
+    """Any plan has the bits of the rule, and every rule has bits of its own. A rank of gossip sends less."""
+    bits, sent = set(), {}
+    for name, more in (("mean", {}), ("parts", {"fragments": 2}), ("gossip", {"rule": "gossip"})):
+        changes = {"train__across": {"every": 2, **more}, "ranks": 3, "per_node": 1, "train__steps": 6}
+        found = {train(weft, f"{name}-{planner}", "--planner", planner, **changes)["fingerprint"] for planner in PLANNERS}
+        assert len(found) == 1, (name, found)
+        bits |= found
+        plan = weft.expect(0, "plan", weft.write("run.json", across(**changes)), "--json", "-o", "plan.json")
+        sent[name] = json.loads(plan)["average"]["sent_bytes"]
+    assert len(bits) == 3, bits
+    assert sent["mean"] == sent["parts"] > sent["gossip"], sent
+    for across_, says in (({"every": 2, "rule": "gossip", "lr": 0.5}, "$.train.across.rule"),
+                          ({"every": 2, "fragments": 3}, "$.train.across.fragments"),
+                          ({"rule": "gossip"}, "$.train.across: has")):
+        weft.expect(65, "plan", weft.write("bad.json", across(train__across=across_)), says=says)
+
+
+@case
 def a_plan_tells_the_time_of_averages(weft):
     """2 nodes of 2 ranks and one unit of 16,384 elements: a rank sends half of its 8,192 fp32 numbers twice."""
     config = weft.write("run.json", across(model__layers=[

@@ -4,6 +4,7 @@
  * its update, after its gather, in several steps, in part or twice. */
 #include <criterion/criterion.h>
 
+#include "program/jitter.h"
 #include "tests/effort.h"
 #include "tests/program/changes.h"
 #include "tests/program/random_model.h"
@@ -117,6 +118,30 @@ Test(average, plans_are_what_programs_hold_and_take)
 {
     cr_assert_gt(check_programs_of(averaged_case_init, AVERAGED_CASES, program_averages),
                  AVERAGED_CASES / 2);
+}
+
+/* Nodes of equal speed take the plan's steps, whichever average works in them. */
+Test(average, ranks_of_equal_speed_take_the_plans_mean)
+{
+    int32_t n_checked = 0;
+    for (uint64_t seed = 1; seed <= AVERAGED_CASES; seed++) {
+        const struct weft_jitter_factors none = {0, seed};
+        struct weft_jitter_steps steps;
+        struct weft_error err = {0};
+        struct tiers_case c;
+        averaged_case_init(&c, seed);
+        const int64_t every = c.plan->problem->period.every, ns = c.plan->prediction.step_ns;
+        if (!weft_problem_contends(c.plan->problem)) {
+            n_checked++;
+            cr_assert_eq(
+                weft_simulate_jitter(c.plan, weft_jitter_lognormal(&none), 3 * every, &steps, &err),
+                WEFT_OK, "%s", err.text);
+            cr_assert(steps.mean_ns == ns || steps.mean_ns + 1 == ns, "seed %d: %lld, not %lld",
+                      (int)seed, (long long)steps.mean_ns, (long long)ns);
+        }
+        tiers_case_finish(&c);
+    }
+    cr_assert_gt(n_checked, 0);
 }
 
 Test(average, what_is_not_one_average_in_its_steps_is_refused)

@@ -438,6 +438,7 @@ void averaged_case_init(struct tiers_case *c, uint64_t seed)
     struct weft_train *train = &random->config->train;
     train->every = roll(&dice, 1, 5);
     train->fragments = roll(&dice, 1, train->every);
+    train->across_rule = chance(&dice, 30) ? WEFT_AVERAGE_GOSSIP : WEFT_AVERAGE_ALL;
     train->across_momentum = chance(&dice, 50) ? 0.9 : 0;
     random->config->cluster.ranks_per_node = 2;
     random->config->cluster.link.inter = (struct weft_link){.alpha_ns = 9000, .bytes_per_s = 1e8};

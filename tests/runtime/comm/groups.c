@@ -331,6 +331,54 @@ static int run_missing(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
+/* Fills the node that each node meets in a round, itself if none. */
+static void list_partners(int32_t nodes, int32_t round, int32_t *partners)
+{
+    for (int32_t node = 0; node < nodes; node++)
+        partners[node] = node;
+    for (int32_t node = round; node + 1 < nodes; node += 2) {
+        partners[node] = node + 1;
+        partners[node + 1] = node;
+    }
+    if (round == 0 || nodes % 2 != 0) return;
+    partners[0] = nodes - 1;
+    partners[nodes - 1] = 0;
+}
+
+/* All pairs of nodes sum at once, in both rounds by turns. */
+static int run_pairs(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    enum { TURNS = 40, MOST_RANKS_HERE = 16 };
+    const struct shape *shape = argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *pairs[2];
+    struct site s;
+    options.ranks_per_node = shape->per_node;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    for (int32_t round = 0; round < 2; round++)
+        CHECK(weft_comm_pair(s.comm, "across", round, &pairs[round], &err) == WEFT_OK, "%s",
+              err.text);
+    uint64_t *words = (uint64_t *)(void *)s.arena;
+    for (int32_t turn = 0; turn < TURNS; turn++) {
+        int32_t partners[MOST_RANKS_HERE];
+        const int32_t node = rank / shape->per_node, round = turn % 2;
+        list_partners(shape->ranks / shape->per_node, round, partners);
+        const int32_t other = partners[node];
+        const uint64_t peer = (uint64_t)(other * shape->per_node + rank % shape->per_node);
+        CHECK(weft_comm_ranks(pairs[round]) == (other == node ? 1 : 2), "ranks of the pair");
+        CHECK(weft_comm_rank(pairs[round]) == (other < node), "rank in the pair");
+        words[round] = (uint64_t)(turn * 100 + rank);
+        weft_comm_agree(pairs[round], s.channel, round * 8, 4096, 1, 0);
+        site_synchronise(&s);
+        const uint64_t sum = (uint64_t)(turn * 100) + peer;
+        CHECK(words[512] == words[round] + (other == node ? 0 : sum), "turn %d, rank %d", turn,
+              rank);
+    }
+    site_close(&s);
+    return 0;
+}
+
 RANKS_TEST(groups)
 {
     static const struct shape shapes[] = {{1, 1}, {2, 1}, {3, 3}, {4, 2}, {4, 1}, {6, 2}, {6, 3}};
@@ -338,6 +386,12 @@ RANKS_TEST(groups)
         struct shape shape = shapes[i];
         CHECK(ranks_run(shape.ranks, run_groups, &shape) == 0, "%d ranks, %d a node", shape.ranks,
               shape.per_node);
+    }
+    static const struct shape of_pairs[] = {{2, 1}, {3, 1}, {4, 1}, {4, 2}, {5, 1}, {6, 2}, {6, 1}};
+    for (size_t i = 0; i < sizeof of_pairs / sizeof of_pairs[0]; i++) {
+        struct shape shape = of_pairs[i];
+        CHECK(ranks_run(shape.ranks, run_pairs, &shape) == 0, "pairs of %d ranks, %d a node",
+              shape.ranks, shape.per_node);
     }
     struct shape two = {4, 2};
     CHECK(ranks_run(two.ranks, run_missing, &two) == 0, "a rank that does not come");

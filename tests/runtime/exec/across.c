@@ -152,12 +152,19 @@ static bool is_averaged(const struct task *task, int32_t tensor)
     return model->tensors[tensor].trainable && task->to % task->every == part * task->every / n;
 }
 
-/* The means over nodes of the tensors that are due. */
+/* The means over nodes of the tensors that are due, or those over pairs of neighbours. */
 static void average_whole(const struct task *task)
 {
-    const int32_t all[MOST_NODES] = {0, 1, 2};
-    for (int32_t t = 0; t < task->job->config->model->n_tensors; t++)
-        if (is_averaged(task, t)) average_tensor(task, t, all, task->nodes);
+    const int32_t all[MOST_NODES] = {0, 1, 2}, n = task->nodes;
+    const int32_t round = (int32_t)(task->to / task->every % 2);
+    for (int32_t t = 0; t < task->job->config->model->n_tensors; t++) {
+        if (!is_averaged(task, t)) continue;
+        if (task->outer->train.across_rule == WEFT_AVERAGE_ALL) average_tensor(task, t, all, n);
+        if (task->outer->train.across_rule == WEFT_AVERAGE_ALL) continue;
+        for (int32_t node = round; node + 1 < n; node += 2)
+            average_tensor(task, t, (const int32_t[]){node, node + 1}, 2);
+        if (round > 0 && n % 2 == 0) average_tensor(task, t, (const int32_t[]){0, n - 1}, 2);
+    }
 }
 
 /* Every node begins at the initial parameters, and so does its anchor. */
@@ -332,10 +339,11 @@ static void check_random(uint64_t seed)
     const uint64_t path = weft_rng_below(seed, 1, 0, 4), setting = weft_rng_below(seed, 1, 1, 6);
     const int32_t nodes = 2 + (int32_t)weft_rng_below(seed, 1, 2, 2);
     const int32_t per_node = 1 + (int32_t)weft_rng_below(seed, 1, 3, 2);
-    static const char *const outers[] = {"", ",\"momentum\":0.5", ",\"lr\":0.9"};
+    static const char *const outers[] = {"", ",\"momentum\":0.5", ",\"lr\":0.9",
+                                         ",\"rule\":\"gossip\""};
     const char *more[] = {settings[setting], NULL};
     check_bits(paths[path], nodes, per_node, 1 + (int64_t)weft_rng_below(seed, 1, 4, 4), 0,
-               outers[weft_rng_below(seed, 1, 5, 3)], more);
+               outers[weft_rng_below(seed, 1, 5, 4)], more);
 }
 
 RANKS_TEST(across)
@@ -348,6 +356,8 @@ RANKS_TEST(across)
     check_bits("configs/runs/gpt-odd.json", 2, 2, 1, 2, "", no_clip);
     check_bits("configs/runs/gpt-odd.json", 2, 1, 3, 2, ",\"fragments\":3", none);
     check_bits("configs/runs/gpt-odd.json", 2, 2, 2, 1, ",\"fragments\":2", no_clip);
+    check_bits("configs/runs/gpt-odd.json", 3, 1, 1, 1, ",\"rule\":\"gossip\"", none);
+    check_bits("configs/runs/gpt-odd.json", 2, 2, 2, 2, ",\"rule\":\"gossip\"", no_clip);
     check_bits("configs/runs/gpt-odd.json", 2, 2, 2, 4, nesterov, none);
     check_bits("configs/runs/gpt-odd.json", 2, 2, 3, 4, "", bf16);
     for (uint64_t seed = 1; seed <= RANDOM_JOBS; seed++)

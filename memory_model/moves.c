@@ -69,20 +69,24 @@ static const struct weft_unit_move averages[2][MOST_OF_AVERAGE] = {
      ROW(AVERAGE_GATHER, ALL, MASTER, MASTER, ONCE, WEFT_AVERAGE, 0)}};
 /* clang-format on */
 
-/* Adds moves of a location. Gathers follow the last one of those that bring parameters. A copy down
- * follows the gather across nodes. */
+/* Adds moves of a location. Gathers follow the last one of those that bring parameters. If a unit
+ * crosses nodes, its gradient goes down after the sum over nodes. Updated parameters come up before
+ * the gather across nodes, and others go down after it. */
 static void add_moves(struct weft_moves *to, const struct weft_unit_move *rows)
 {
     const bool resident = weft_policy_groups[to->policy].parameters == WEFT_GROUP_NONE;
+    const bool crosses = weft_policy_crosses(to->policy);
     for (const struct weft_unit_move *row = rows; row->kind != WEFT_ALL_GATHER; row++) {
         struct weft_unit_move *move = &to->moves[to->n++];
         *move = *row;
-        if (row->kind == WEFT_PARAMETERS_DOWN && weft_policy_crosses(to->policy))
-            move->after = WEFT_ACROSS_GATHER;
+        if (row->kind == WEFT_PARAMETERS_DOWN && crosses) move->after = WEFT_ACROSS_GATHER;
+        if (row->kind == WEFT_GRADIENT_DOWN && crosses) move->after = WEFT_ACROSS_SCATTER;
         if (row->to != SHARD) continue;
         if (resident) move->to = FULL;
+        const bool before_crossing = crosses && row->kind == WEFT_PARAMETERS_UP;
+        const int32_t next = before_crossing ? WEFT_ACROSS_GATHER : WEFT_ALL_GATHER;
         for (int i = 0; i < to->n; i++)
-            if (to->moves[i].kind == WEFT_ALL_GATHER) to->moves[i].after = row->kind;
+            if (to->moves[i].kind == next) to->moves[i].after = row->kind;
     }
 }
 
@@ -126,11 +130,14 @@ int weft_moves_order(const struct weft_moves *moves, const struct weft_unit_move
     if (family == WEFT_ITEM_STATE)
         return weft_policy_groups[moves->policy].state == WEFT_GROUP_NONE;
     if (family == WEFT_ITEM_PARAMETERS) return weft_policy_crosses(moves->policy);
+    if (move->kind == WEFT_GRADIENT_DOWN) return weft_policy_crosses(moves->policy);
     if (family != WEFT_ITEM_COLLECTIVE) return 0;
     const bool cached =
         move->kind == WEFT_ACROSS_GATHER && !weft_moves_acquire(moves, WEFT_ACROSS_GATHER);
     if (move->after == WEFT_PARAMETERS_FETCH || cached) return move->order + FETCHED;
-    return move->order + (move->after == WEFT_PARAMETERS_UP && gather == 0 ? UPDATED_THERE : 0);
+    const bool updated = gather == 0 && weft_item_kind_collective(move->kind) == WEFT_ALL_GATHER &&
+                         weft_moves_find(moves, WEFT_PARAMETERS_UP) != NULL;
+    return move->order + (updated ? UPDATED_THERE : 0);
 }
 
 enum weft_rank_group weft_moves_group(struct weft_way way, bool averages_nodes, int32_t kind)

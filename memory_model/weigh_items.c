@@ -73,6 +73,14 @@ static void keep_ahead(const struct weft_weigher *w, int32_t use, struct weft_it
     if (item->first > item->last) item->first = item->last;
 }
 
+/* The first slot that may launch a gather of updated parameters. */
+static int32_t first_updated(const struct weft_weigher *w, const struct weft_moves *moves,
+                             int32_t u)
+{
+    const bool on_host = weft_moves_find(moves, WEFT_PARAMETERS_UP) != NULL;
+    return on_host ? first_host_update(w->period, u) : first_launch(w, u);
+}
+
 /* The slot by the end of which a round's gradient must be reduced: before its update, before the
  * next round's is added to the same slice, and before the period's end. A delayed update is in the
  * next period. There the next step's first gradient, if the period has it, or the norm ends the
@@ -129,7 +137,7 @@ static enum weft_status list_gathers(struct mover *m, struct weft_error *err)
 
 /* A gather has a window before its use, after the update or the use before. Units updated on the
  * host may be gathered from that update on. */
-static void window_gather(const struct mover *m, const struct weft_unit_move *gather,
+static void window_gather(const struct mover *m, const struct weft_moves *moves,
                           struct weft_item *item)
 {
     const struct weft_weigher *w = m->w;
@@ -137,8 +145,7 @@ static void window_gather(const struct mover *m, const struct weft_unit_move *ga
     const int32_t u = m->u, i = m->uses[item->gather], *uses = period->uses[u];
     item->last = uses[i] - 1;
     if (item->gather == 0) {
-        item->first =
-            gather->after == WEFT_PARAMETERS_UP ? first_host_update(period, u) : first_launch(w, u);
+        item->first = first_updated(w, moves, u);
     } else {
         const int32_t released = weft_weigh_release(w, u, i - 1);
         /* In a rotated period the turning point is between the two uses, and no window crosses the
@@ -149,12 +156,13 @@ static void window_gather(const struct mover *m, const struct weft_unit_move *ga
     keep_ahead(w, uses[i], item);
 }
 
-static void fill_gather(struct mover *m, const struct weft_unit_move *move, struct weft_item *item)
+static void fill_gather(struct mover *m, const struct weft_moves *moves,
+                        const struct weft_unit_move *move, struct weft_item *item)
 {
     struct weft_weigher *w = m->w;
     const struct weft_unit *unit = &w->shards->units[m->u];
     const bool pools = weft_weigh_target(w)->flat_buffers && w->options->pools;
-    window_gather(m, move, item);
+    window_gather(m, moves, item);
     item->block_bytes =
         weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
         unit->n_blocks;
@@ -204,13 +212,13 @@ static void fill_across(struct mover *m, enum weft_policy policy, struct weft_it
 /* Updated parameters come from the other nodes after the unit's update, before its first use. They
  * land in the shard, which the holds have, so blocking a slot for them gains nothing. On their way
  * to the host the copy down has them, in the same window. */
-static void fill_crossing(struct mover *m, enum weft_policy policy, struct weft_item *item)
+static void fill_crossing(struct mover *m, const struct weft_moves *moves, struct weft_item *item)
 {
     struct weft_weigher *w = m->w;
     const int32_t u = m->u;
-    const int64_t slice = weft_weigh_shard_elements(w, u, policy) / item->n_blocks;
+    const int64_t slice = weft_weigh_shard_elements(w, u, moves->policy) / item->n_blocks;
     item->may_block = false;
-    item->first = first_launch(w, u);
+    item->first = first_updated(w, moves, u);
     item->last = w->period->uses[u][0] - (item->acquires ? 1 : 2);
     item->block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
     item->stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
@@ -271,8 +279,7 @@ static void fill_parameters(struct mover *m, const struct weft_moves *moves, str
     const int64_t slice = weft_weigh_shard_elements(w, u, moves->policy) / item->n_blocks;
     item->first = w->period->update[u] + 1;
     item->last = w->period->uses[u][0] - 2; /* the copy up follows it */
-    if (item->kind == WEFT_PARAMETERS_FETCH)
-        window_gather(m, weft_moves_find(moves, WEFT_ALL_GATHER), item);
+    if (item->kind == WEFT_PARAMETERS_FETCH) window_gather(m, moves, item);
     item->may_block = item->acquires;
     item->block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
     item->stair_bytes = item->block_bytes;
@@ -301,9 +308,9 @@ static void fill_item(struct mover *m, const struct weft_moves *moves,
     switch (weft_item_kinds[move->kind].family) {
     case WEFT_ITEM_COLLECTIVE:
         if (move->kind == WEFT_ALL_GATHER)
-            fill_gather(m, move, item);
+            fill_gather(m, moves, move, item);
         else if (move->kind == WEFT_ACROSS_GATHER)
-            fill_crossing(m, moves->policy, item);
+            fill_crossing(m, moves, item);
         else if (move->from == WEFT_BUFFER_PARTIAL)
             fill_across(m, moves->policy, item);
         else
@@ -463,8 +470,9 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
         /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies
          * of both kinds of state, the host update, and copies of parameters; gathers, reductions
          * and sums over nodes of hsdp and of nodes, and its gather across; the moves of nodes with
-         * parameters on the host; both moves of central; both of an average */
-        most += 7 * (size_t)w->period->n_uses[u] + 5 * (size_t)w->period->rule.n_micro + 26;
+         * parameters on the host, and with updates there; both moves of central; both of an
+         * average */
+        most += 7 * (size_t)w->period->n_uses[u] + 5 * (size_t)w->period->rule.n_micro + 29;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++)

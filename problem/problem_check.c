@@ -361,13 +361,16 @@ static const char *saved_fault(const struct weft_problem *problem, const struct 
     return NULL;
 }
 
-/* True for a gather of parameters that the host updated and copied up. The copies' windows are as
- * wide, so after_fault checks it. */
+/* True for a gather of parameters that the host updated and copied up, or that crossed nodes after
+ * that. The copies' windows are as wide, so after_fault checks it. */
 static bool follows_host_update(const struct weft_problem *problem, int32_t i)
 {
     const int32_t after = problem->items[i].after;
-    return after >= 0 && after < problem->n_items &&
-           problem->items[after].item.kind == WEFT_PARAMETERS_UP;
+    if (after < 0 || after >= problem->n_items) return false;
+    const struct weft_problem_item *before = &problem->items[after];
+    if (before->item.kind != WEFT_ACROSS_GATHER) return before->item.kind == WEFT_PARAMETERS_UP;
+    return before->after >= 0 && before->after < problem->n_items &&
+           problem->items[before->after].item.kind == WEFT_PARAMETERS_UP;
 }
 
 /* Updated parameters go down after their unit's update, before its first use. Copies up have the

@@ -54,9 +54,11 @@ static bool has_come(const struct step *step, int32_t index, enum weft_op op)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     const struct hosted *hosted = &step->hosted[at->unit];
-    if (comes_after(step->program, at, op)) return hosted->ups > at->block;
-    return hosted->ups == weft_step_blocks(step->program, at->unit) &&
-           weft_step_is_before(step, hosted->up, index);
+    const bool crosses = op == WEFT_OP_ACROSS_GATHER;
+    const int32_t n = crosses ? hosted->crossed : hosted->ups;
+    if (comes_after(step->program, at, op)) return n > at->block;
+    return n == weft_step_blocks(step->program, at->unit) &&
+           weft_step_is_before(step, crosses ? hosted->cross : hosted->up, index);
 }
 
 /* Whether a gather takes its block from the copy up before it, for the same residency. */
@@ -96,12 +98,15 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     int32_t update = step->updates[at->unit];
     bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
     const bool hosted = weft_program_updates_on_host(program, at->unit);
-    if (trains && (hosted ? !has_come(step, index, WEFT_OP_PARAMETERS_UP)
-                          : update < 0 || !weft_step_is_before(step, update, index)))
+    const bool crosses = crosses_nodes(program, at->unit);
+    /* Updated on the host and of a node, its block has crossed nodes after it came up. */
+    if (trains && !(hosted && crosses) &&
+        (hosted ? !has_come(step, index, WEFT_OP_PARAMETERS_UP)
+                : update < 0 || !weft_step_is_before(step, update, index)))
         return weft_step_fault(step, index, "it may start before the unit's update is over");
     if (weft_program_fetches(program, at->unit) && !is_fetched(program, at, from, to))
         return weft_step_fault(step, index, "it does not gather the slice that came up for it");
-    const bool waits = crosses_nodes(program, at->unit) && !weft_program_fetches(program, at->unit);
+    const bool waits = crosses && !weft_program_fetches(program, at->unit);
     if (waits &&
         (!trains || from->piece != at->block || !has_come(step, index, WEFT_OP_ACROSS_GATHER)))
         return weft_step_fault(step, index, "its block may not have come from the other nodes");
@@ -183,11 +188,13 @@ static enum weft_status check_crossing(struct step *step, int32_t index)
     if (from == NULL || to == NULL || from->piece != at->block || to->piece != at->block ||
         program->buffers[from->buffer].instance != 0 || from->buffer != to->buffer)
         return weft_step_fault(step, index, "it does not gather its block of its node's slice");
-    if (update < 0 || !weft_step_is_before(step, update, index))
+    const bool on_host = weft_program_updates_on_host(program, at->unit);
+    if (on_host ? !has_come(step, index, WEFT_OP_PARAMETERS_UP)
+                : update < 0 || !weft_step_is_before(step, update, index))
         return weft_step_fault(step, index, "it may start before the unit's update is over");
-    if (at->block != hosted->ups++)
+    if (at->block != hosted->crossed++)
         return weft_step_fault(step, index, "blocks do not cross nodes in order, each once");
-    hosted->up = index;
+    hosted->cross = index;
     return WEFT_OK;
 }
 
@@ -354,7 +361,9 @@ static enum weft_status check_gradient_down(struct step *step, int32_t index)
         return weft_step_fault(step, index, "it does not copy its unit's reduced gradient");
     if (records == program->period.rotated)
         return weft_step_fault(step, index, "the norm wants its part, and with clipping alone");
-    if (!comes_after(program, at, WEFT_OP_REDUCE_SCATTER) ||
+    const enum weft_op sums =
+        crosses_nodes(program, at->unit) ? WEFT_OP_ACROSS_SCATTER : WEFT_OP_REDUCE_SCATTER;
+    if (!comes_after(program, at, sums) ||
         program->instructions[at->after].micro != program->period.n_micro - 1)
         return weft_step_fault(step, index, "it does not come after its block's last reduction");
     if (hosted->updates != weft_step_blocks(program, at->unit) ||

@@ -9,10 +9,11 @@
 #include "program/verify.h"
 
 /* An update on the host so far: number of blocks copied down, updated and copied up, and the last
- * instruction of each; -1: none. Parameters of a node that came from other nodes count as `ups`. */
+ * instruction of each; -1: none. Blocks of a node's parameters that came from other nodes are
+ * `crossed`, also after an update on the device. */
 struct hosted {
-    int32_t downs, updates, ups;
-    int32_t down, first_update, update, up;
+    int32_t downs, updates, ups, crossed;
+    int32_t down, first_update, update, up, cross;
 };
 
 /* A step so far, in issue order. The carried work of a rotated period comes last, as it follows in

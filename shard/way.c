@@ -34,7 +34,8 @@ bool weft_way_allowed(struct weft_way way)
     const bool on_host = way.keep == WEFT_KEEP_HOST_UPDATE;
     if (groups.state == WEFT_GROUP_NODE || groups.state == WEFT_GROUP_OWNER)
         return way.parameters == WEFT_LOCATION_DEVICE && way.keep == WEFT_KEEP_DEVICE;
-    if (groups.parameters == WEFT_GROUP_NODE) return !on_host;
+    if (groups.parameters == WEFT_GROUP_NODE)
+        return !on_host || way.parameters == WEFT_LOCATION_DEVICE;
     if (way.parameters == WEFT_LOCATION_DEVICE) return groups.state != WEFT_GROUP_NONE || !on_host;
     return weft_policy_gathers(way.policy) && !on_host;
 }

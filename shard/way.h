@@ -21,8 +21,8 @@ struct weft_way weft_way_at(int number);
 int weft_way_number(struct weft_way way);
 
 /* Whether policy and locations go together. Units with their state in a node, and of one owner, are
- * on the device. An update on the host has its parameters there already. It updates a rank's slice,
- * and a node's slice has parts of several ranks. */
+ * on the device. An update on the host has its parameters there already: a rank's slice, and not
+ * the node's. */
 bool weft_way_allowed(struct weft_way way);
 
 /* "fsdp", "fsdp+disk", "fsdp+disk+host-parameters". Static. */

@@ -258,10 +258,13 @@ void weft_exec_push_gradient_down(struct weft_exec *exec, struct weft_stream *st
         (struct weft_memory_span){part_at(exec, on_host, EXEC_HOST_GRADIENT) + from, bytes});
 }
 
-/* Index of this rank's slice of a block in the unit's resident parameters. */
+/* Index of this rank's slice of a block in the unit's parameters: of all ranks' slices, of the
+ * slices of its place on all nodes, or of its own. */
 static int64_t place_of(const struct weft_exec *exec, const struct exec_unit *unit, int64_t block)
 {
-    return unit->resident ? block * exec->ranks + exec->rank : block;
+    const int64_t per_node = exec->options.shards->ranks_per_node;
+    if (unit->resident) return block * exec->ranks + exec->rank;
+    return unit->in_node ? block * (exec->ranks / per_node) + exec->rank / per_node : block;
 }
 
 void weft_exec_push_parameters_up(struct weft_exec *exec, struct weft_stream *stream,

@@ -147,6 +147,14 @@ static enum weft_status check_rows(const struct weft_fixed_rule *rule,
     return status;
 }
 
+/* Updated parts cross nodes after their update, or when the host has copied them up. An average
+ * begins after its update. */
+static bool crosses_early(const struct weft_problem *problem, int32_t item)
+{
+    const struct weft_problem_item *of = &problem->items[item];
+    return weft_item_averages(&of->item) || (of->item.kind == WEFT_ACROSS_GATHER && of->after < 0);
+}
+
 void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather gather,
                       struct weft_candidate *out)
 {
@@ -155,8 +163,7 @@ void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_item_active(item, out->strategies)) continue;
         int32_t slot = item->first;
-        if (item->acquires && gather != WEFT_GATHER_EARLY && item->kind != WEFT_ACROSS_GATHER &&
-            !weft_item_averages(item))
+        if (item->acquires && gather != WEFT_GATHER_EARLY && !crosses_early(problem, i))
             slot = item->last + (gather == WEFT_GATHER_BLOCKING && item->may_block);
         for (int32_t b = 0; b < item->n_blocks; b++)
             out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};

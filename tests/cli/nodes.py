@@ -81,6 +81,26 @@ def state_of_nodes_may_be_offloaded_and_frozen_units_have_none(weft):
         assert {f"nodes+{home}", "hsdp"} == set(plan["strategies"]) - {"device"}, plan["strategies"]
 
 
+@drawn_case
+def state_of_nodes_may_be_updated_on_the_host(weft):
+    """Shared by all ranks, in f32 and bf16, with clipping and micro-steps: the bits of fsdp. Checkpoints go on on the device."""
+    link = {"bandwidth": "2GB/s"}
+    host = {"cluster__host": {"memory_limit": "1GiB", "down": link, "up": link, "update": "1GB/s"}, "plan__policies": "nodes",
+            "plan__offload": {"state": ["host"], "update": ["host"], "activations": ["device"]}}
+    for compute, clip in (("f32", 0), ("bf16", 1.0)):
+        same = {"compute": compute, "train__clip_norm": clip, "train__steps": 6, "train__grad_accum": 2,
+                "train__checkpoint": {"every": 3, "at_end": True}, "train__compare_every": 2}
+        expected = train(weft, weft.fresh("fsdp"), plan__policies="fsdp", **same)["fingerprint"]
+        for planner in ("ilp", "all-nodes", "random"):
+            found = train(weft, weft.fresh("updated"), "--planner", planner, **host, **same)
+            plan = json.loads((weft.directory / "updated/plan.json").read_text())
+            assert set(plan["strategies"]) - {"device"} == {"nodes+host-update"}, plan["strategies"]
+            assert found["fingerprint"] == expected, (compute, planner)
+        for source, changes in (("fsdp", host), ("updated", {"plan__policies": "nodes"})):
+            resumed = train(weft, weft.fresh("resumed"), f"--resume={source}/checkpoints/step-3", **changes, **same)
+            assert resumed["fingerprint"] == expected, (compute, source)
+
+
 @case
 def a_nodes_cache_changes_no_bit(weft):
     """Parameters of nodes in host memory, by fcdp and by random plans. Checkpoints go on with and without the cache."""

@@ -141,21 +141,67 @@ static bool gather_before_the_nodes(struct weft_program *program)
     return false;
 }
 
+/* The first instruction of the op with a unit that crosses nodes; -1: none. */
+static int32_t find_crossing(const struct weft_program *program, enum weft_op op)
+{
+    int32_t at = find_op(program, op, 0);
+    while (at >= 0 && !weft_policy_crosses(program->ways[program->instructions[at].unit].policy))
+        at = find_op(program, op, at + 1);
+    return at;
+}
+
 static bool caches_nodes(const struct weft_program *program)
 {
-    const int32_t at = find_op(program, WEFT_OP_PARAMETERS_DOWN, 0);
-    for (int32_t i = at; i >= 0; i = find_op(program, WEFT_OP_PARAMETERS_DOWN, i + 1))
-        if (weft_policy_crosses(program->ways[program->instructions[i].unit].policy)) return true;
-    return false;
+    return find_crossing(program, WEFT_OP_PARAMETERS_DOWN) >= 0;
+}
+
+static bool updates_nodes_on_host(const struct weft_program *program)
+{
+    return find_crossing(program, WEFT_OP_HOST_UPDATE) >= 0;
 }
 
 /* The first copy down of parts of other nodes. */
 static int32_t copy_down(const struct weft_program *program)
 {
-    int32_t at = find_op(program, WEFT_OP_PARAMETERS_DOWN, 0);
-    while (!weft_policy_crosses(program->ways[program->instructions[at].unit].policy))
-        at = find_op(program, WEFT_OP_PARAMETERS_DOWN, at + 1);
-    return at;
+    return find_crossing(program, WEFT_OP_PARAMETERS_DOWN);
+}
+
+/* The gather across nodes after the first copy up of updated parts. */
+static struct weft_instruction *crossing_of_update(struct weft_program *program)
+{
+    const int32_t unit = program->instructions[find_crossing(program, WEFT_OP_HOST_UPDATE)].unit;
+    int32_t at = find_op(program, WEFT_OP_ACROSS_GATHER, 0);
+    while (program->instructions[at].unit != unit)
+        at = find_op(program, WEFT_OP_ACROSS_GATHER, at + 1);
+    return &program->instructions[at];
+}
+
+static bool cross_before_the_copy_up(struct weft_program *program)
+{
+    struct weft_instruction *at = crossing_of_update(program);
+    drop_dependency(program, at, at->after);
+    at->after = 0;
+    return true;
+}
+
+static bool bring_no_parameters_up(struct weft_program *program)
+{
+    program->instructions[crossing_of_update(program)->after].op = WEFT_OP_MARK;
+    return true;
+}
+
+static bool go_down_after_the_sum_in_the_node(struct weft_program *program)
+{
+    struct weft_instruction *at =
+        &program->instructions[find_crossing(program, WEFT_OP_GRADIENT_DOWN)];
+    at->after = program->instructions[at->after].after;
+    return true;
+}
+
+static bool say_that_the_device_updates(struct weft_program *program)
+{
+    program->ways[crossing_of_update(program)->unit].keep = WEFT_KEEP_DEVICE;
+    return true;
 }
 
 static bool go_down_before_the_nodes(struct weft_program *program)
@@ -232,12 +278,30 @@ Test(hybrid, cached_parameters_are_planned_as_they_are_held)
 Test(hybrid, caches_of_old_parts_are_refused)
 {
     static const struct program_change changes[] = {
-        {go_down_before_the_nodes, "may not have come from the other nodes", false},
+        {go_down_before_the_nodes, "may not have come from the other nodes", true},
         {cache_a_part_alone, "", false},
         {cross_in_a_gathers_copy, "", false},
         {say_that_the_cache_is_on_the_device, "", false},
     };
     check_refusals_of(cached_case_init, CACHED_CASES, caches_nodes, changes,
+                      sizeof changes / sizeof *changes);
+}
+
+Test(hybrid, updates_of_nodes_on_the_host_are_planned_as_they_are_held)
+{
+    cr_assert_gt(check_programs_of(cached_case_init, CACHED_CASES, updates_nodes_on_host),
+                 CACHED_CASES / 10);
+}
+
+Test(hybrid, updates_of_nodes_on_the_host_in_another_order_are_refused)
+{
+    static const struct program_change changes[] = {
+        {cross_before_the_copy_up, "it may start before the unit's update is over", true},
+        {bring_no_parameters_up, "", false},
+        {go_down_after_the_sum_in_the_node, "", false},
+        {say_that_the_device_updates, "", false},
+    };
+    check_refusals_of(cached_case_init, CACHED_CASES, updates_nodes_on_host, changes,
                       sizeof changes / sizeof *changes);
 }
 

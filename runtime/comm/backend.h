@@ -80,8 +80,9 @@ struct weft_comm {
     const char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks], of the back end; NULL: not known */
     struct weft_arena *arena;                  /* of weft_comm_open; mapped if is_mapped */
     bool is_mapped;
-    int64_t
-        staging_bytes; /* of the host, in which blocks wait for their sums; a branch has as much */
+    /* Next to the arena, of the host or of the GPU: blocks wait there for their sums. A branch has
+     * as much. */
+    int64_t staging_bytes;
     int64_t patience_ns; /* of weft_comm_expect; 0: none. Branches use their trunk's */
     struct weft_comm_place place;
     struct weft_comm *trunk; /* NULL: no branch */

@@ -61,8 +61,8 @@ int32_t weft_comm_ranks(const struct weft_comm *comm);
 const char *weft_comm_describe(
     const struct weft_comm *comm); /* "local, emulated link 20 us + ..." */
 
-/* Host memory outside the arena in which blocks wait for their sums, of any number of ranks: of the
- * communicator alone, and of it and its open branches. */
+/* Memory of the arena's device next to it, in which blocks wait for their sums, of any number of
+ * ranks: of the communicator alone, and of it and its open branches. */
 int64_t weft_comm_staging_bytes(const struct weft_comm *comm);
 int64_t weft_comm_all_staging_bytes(const struct weft_comm *comm);
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/comm/branch.h"
+
 enum { REASON_BYTES = 1024 };
 
 struct outcome {
@@ -11,12 +13,13 @@ struct outcome {
     char reason[REASON_BYTES];
 };
 
-static enum weft_status find_failure(const struct outcome *all, int32_t ranks,
+static enum weft_status find_failure(const struct weft_comm *comm, const struct outcome *all,
                                      struct weft_error *err)
 {
-    for (int32_t i = 0; i < ranks; i++) {
+    for (int32_t i = 0; i < weft_comm_ranks(comm); i++) {
         if (all[i].status == WEFT_OK) continue;
-        return weft_fail_of_rank(err, (enum weft_status)all[i].status, i, all[i].reason);
+        return weft_fail_of_rank(err, (enum weft_status)all[i].status,
+                                 weft_comm_rank_of_all(comm, i), all[i].reason);
     }
     return WEFT_OK;
 }
@@ -30,7 +33,7 @@ enum weft_status weft_comm_share_outcome(struct weft_comm *comm, enum weft_statu
     if (all == NULL) return weft_fail_memory(err, "what ranks tell each other");
     snprintf(mine.reason, sizeof mine.reason, "%.*s", REASON_BYTES - 1, own->text);
     enum weft_status shared = weft_comm_exchange(comm, &mine, sizeof mine, all, err);
-    if (shared == WEFT_OK) shared = find_failure(all, ranks, err);
+    if (shared == WEFT_OK) shared = find_failure(comm, all, err);
     free(all);
     return shared;
 }

@@ -166,13 +166,14 @@ static enum weft_status begin_passes(struct bench *bench, struct weft_error *err
 
 static enum weft_status raise_clocks(struct bench *bench, int64_t elements, struct weft_error *err)
 {
-    const int64_t begin_ns = weft_clock_now_ns();
+    const int64_t begin_ns = weft_clock_now_ns(), turn = bench->turn;
     if (bench->options->config->cluster.device.type == WEFT_DEVICE_CPU) return WEFT_OK;
     while (weft_clock_now_ns() - begin_ns < RISE_NS) {
         for (int i = 0; i < UNITS / 4; i++)
             push_pass(bench, PASS_UPDATE, elements);
         WEFT_TRY(weft_stream_synchronise(bench->stream, err));
     }
+    bench->turn = turn; /* ranks differ in passes, and their collectives need equal offsets */
     return WEFT_OK;
 }
 
@@ -250,12 +251,12 @@ static enum weft_status largest_unit(const struct weft_config *config, int64_t *
     return WEFT_OK;
 }
 
-/* GPUs have no branches, and an emulated link has one level. */
+/* An emulated link has one level. */
 static bool has_levels(const struct weft_measure_options *options)
 {
     const struct weft_cluster *cluster = &options->config->cluster;
     return cluster->ranks_per_node > 1 && cluster->ranks > cluster->ranks_per_node &&
-           cluster->device.type == WEFT_DEVICE_CPU && !cluster->emulate_link;
+           !cluster->emulate_link;
 }
 
 static enum weft_status time_levels(struct bench *bench, int64_t most_bytes,

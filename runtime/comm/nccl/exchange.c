@@ -40,6 +40,11 @@ int64_t weft_nccl_part_elements(const struct weft_nccl_shape *shape, enum weft_d
     return most > PART_ELEMENTS ? most / PART_ELEMENTS * PART_ELEMENTS : most;
 }
 
+enum weft_dtype weft_nccl_operand(const struct weft_comm_block *block)
+{
+    return block->of_partials ? WEFT_F32 : block->dtype;
+}
+
 static struct weft_nccl_place in_arena(int64_t offset)
 {
     return (struct weft_nccl_place){.offset = offset};
@@ -61,7 +66,7 @@ struct part {
 static struct part part_of(const struct weft_nccl_shape *shape, const struct weft_comm_block *block,
                            int64_t first, int64_t count)
 {
-    const int64_t size = weft_dtype_bytes(block->dtype);
+    const int64_t size = weft_dtype_bytes(weft_nccl_operand(block));
     struct part part = {.first = first, .count = count, .size = size};
     part.slice_bytes = block->slice_elements * size;
     part.from = block->full_offset + first * size;
@@ -91,28 +96,51 @@ static void add_members(struct weft_nccl_step *step, int32_t members, int32_t se
     step->self = self;
 }
 
-/* One level: slices go to their owners, which sum them. */
+/* Rounds fp32 sums to the block's dtype, and writes them to the slice. Both places are of scratch
+ * that was read already. */
+static void round_sums(const struct weft_comm_block *block, const struct part *part,
+                       struct weft_nccl_place sums, struct weft_nccl_place spare,
+                       struct weft_nccl_steps *out)
+{
+    const bool widens = block->slice_dtype == WEFT_F32;
+    struct weft_nccl_step *narrow =
+        add_step(out, WEFT_NCCL_NARROW, WEFT_NCCL_ALL, part->count, block->dtype);
+    narrow->from.at = sums;
+    narrow->to.at = widens ? spare : in_arena(part->to);
+    if (!widens) return;
+    struct weft_nccl_step *widen =
+        add_step(out, WEFT_NCCL_WIDEN, WEFT_NCCL_ALL, part->count, block->dtype);
+    widen->from.at = spare;
+    widen->to.at = in_arena(part->to);
+}
+
+/* One level: slices go to their owners, which sum them. Sums of partial sums are rounded after
+ * that, in the places of this rank's piece, which did not move, and of another rank's. */
 static void reduce_flat(const struct weft_nccl_shape *shape, const struct weft_comm_block *block,
                         const struct part *part, struct weft_nccl_steps *out)
 {
+    const enum weft_dtype dtype = weft_nccl_operand(block);
+    const bool rounds = dtype != block->dtype;
     const int64_t bytes = part->count * part->size;
     if (shape->ranks > 1) {
         struct weft_nccl_step *exchange =
-            add_step(out, WEFT_NCCL_EXCHANGE, WEFT_NCCL_ALL, part->count, block->dtype);
+            add_step(out, WEFT_NCCL_EXCHANGE, WEFT_NCCL_ALL, part->count, dtype);
         add_members(exchange, shape->ranks, shape->rank);
         exchange->from = (struct weft_nccl_pieces){in_arena(part->from), part->slice_bytes, 0};
         exchange->to = (struct weft_nccl_pieces){in_scratch(0), bytes, 0};
     }
-    struct weft_nccl_step *sum =
-        add_step(out, WEFT_NCCL_SUM, WEFT_NCCL_ALL, part->count, block->dtype);
+    struct weft_nccl_step *sum = add_step(out, WEFT_NCCL_SUM, WEFT_NCCL_ALL, part->count, dtype);
     add_members(sum, shape->ranks, shape->rank);
     sum->idle = block->idle;
     sum->from = (struct weft_nccl_pieces){in_scratch(0), bytes, 0};
     sum->own.at = in_arena(part->from + shape->rank * part->slice_bytes);
-    sum->to.at = in_arena(part->to);
+    const struct weft_nccl_place sums = in_scratch(shape->rank * bytes);
+    sum->to.at = rounds ? sums : in_arena(part->to);
     sum->adds = block->adds;
     sum->partial = block->partial;
-    sum->to_dtype = block->slice_dtype;
+    sum->to_dtype = rounds ? WEFT_F32 : block->slice_dtype;
+    if (rounds)
+        round_sums(block, part, sums, in_scratch((shape->rank + 1) % shape->ranks * bytes), out);
 }
 
 /* Scratch of a reduction on two levels: pieces of the node's ranks for each node, this node's
@@ -182,19 +210,7 @@ static void reduce_across(const struct weft_nccl_shape *shape, const struct weft
     const bool rounds = block->dtype != WEFT_F32 && !block->partial;
     sum->to.at = rounds ? own : in_arena(part->to);
     sum->adds = block->adds;
-    if (!rounds) return;
-    /* The received sums have been read, so their memory is free. */
-    const bool widens = block->slice_dtype == WEFT_F32;
-    struct weft_nccl_step *narrow =
-        add_step(out, WEFT_NCCL_NARROW, WEFT_NCCL_ACROSS, part->count, block->dtype);
-    narrow->from.at = own;
-    narrow->to.at = widens ? in_scratch(areas->received) : in_arena(part->to);
-    if (!widens) return;
-    const struct weft_nccl_place narrowed = narrow->to.at;
-    struct weft_nccl_step *widen =
-        add_step(out, WEFT_NCCL_WIDEN, WEFT_NCCL_ACROSS, part->count, block->dtype);
-    widen->from.at = narrowed;
-    widen->to.at = in_arena(part->to);
+    if (rounds) round_sums(block, part, own, in_scratch(areas->received), out);
 }
 
 void weft_nccl_reduce_steps(const struct weft_nccl_shape *shape,

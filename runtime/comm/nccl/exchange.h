@@ -3,7 +3,7 @@
  * pieces of its slice from all others and sums them itself, in rank order and in fp32. With several
  * nodes it sums within a node first. Then the nodes exchange partial sums in fp32, and the final
  * sum is rounded once (runtime/comm/comm.h). The result is a list of steps with offsets,
- * independent of NCCL and GPUs.
+ * independent of NCCL and GPUs. Partial sums of nodes are exchanged on one level, in fp32.
  *
  * Received pieces need extra memory, the scratch. A slice with pieces too large for the scratch is
  * reduced part by part. */
@@ -67,6 +67,9 @@ int64_t weft_nccl_scratch_bytes(const struct weft_nccl_shape *shape, enum weft_d
 /* Elements of a slice that fit the scratch at once; 0 if none fits. */
 int64_t weft_nccl_part_elements(const struct weft_nccl_shape *shape, enum weft_dtype dtype,
                                 int64_t slice_elements, int64_t scratch_bytes);
+
+/* The dtype of the block's operands: that of partial sums is fp32. */
+enum weft_dtype weft_nccl_operand(const struct weft_comm_block *block);
 
 /* Writes the steps of a ReduceScatter of elements [first, first + count) of every slice. */
 void weft_nccl_reduce_steps(const struct weft_nccl_shape *shape,

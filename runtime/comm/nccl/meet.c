@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/comm/branch.h"
 #include "runtime/comm/outcome.h"
 #include "runtime/device/cuda/gpu.h"
 
@@ -100,7 +101,8 @@ static enum weft_status share_identities(struct weft_comm *control, struct weft_
     struct weft_error own = {.status = WEFT_OK};
     struct identity mine;
     memset(&mine, 0, sizeof mine);
-    const enum weft_status filled = fill_identity(&mine, weft_comm_rank(control), &own);
+    const enum weft_status filled =
+        fill_identity(&mine, weft_comm_rank_of_all(control, weft_comm_rank(control)), &own);
     WEFT_TRY(weft_comm_share_outcome(control, filled, &own, err));
     struct identity *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "what ranks tell each other");

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The communicator of several GPUs. NCCL does AllGathers. For sums ranks exchange slices over NCCL,
  * and a kernel adds them in rank order, so the bits equal those of "local". A "local" communicator
- * with empty arenas serves for rendezvous, host exchanges and giving up. It is in the module of the
- * device "cuda". */
+ * with empty arenas serves for rendezvous, host exchanges and giving up. A branch has a link, a
+ * control, scratch and a watchdog of its own. It is in the module of the device "cuda". */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "runtime/comm/branch.h"
 #include "runtime/comm/cuda/work.h"
 #include "runtime/comm/job.h"
 #include "runtime/comm/local.h"
@@ -34,8 +35,9 @@ struct scratch {
 };
 
 struct nccl_comm {
-    struct weft_comm comm; /* first */
-    struct weft_comm *control;
+    struct weft_comm comm;     /* first */
+    struct weft_comm *control; /* of a branch: the same branch of its trunk's */
+    int64_t timeout_ns;
     struct weft_nccl_link *link;
     struct weft_nccl_shape shape;
     struct weft_cuda_span span;
@@ -93,7 +95,7 @@ static void nccl_close(struct weft_comm *comm)
     if (c->scratch != NULL) (void)cudaFree(c->scratch);
     if (c->progress != NULL) (void)cudaFreeHost(c->progress);
     weft_cuda_driver_close(&c->driver);
-    weft_comm_close(c->control);
+    if (comm->trunk == NULL) weft_comm_close(c->control);
     free(c);
 }
 
@@ -104,6 +106,7 @@ static enum weft_status take_memory(struct nccl_comm *c, struct weft_error *err)
     const char *text = getenv("WEFT_NCCL_SCRATCH_BYTES");
     const int64_t asked = text != NULL ? strtoll(text, NULL, 10) : 0;
     c->pieces_bytes = asked > 0 ? asked : scratch_bytes;
+    c->comm.staging_bytes = (int64_t)sizeof(struct scratch) + c->pieces_bytes;
     cudaError_t code =
         cudaMalloc((void **)&c->scratch, sizeof(struct scratch) + (size_t)c->pieces_bytes);
     if (code != cudaSuccess) return weft_cuda_fail(code, "take memory for sums over ranks", err);
@@ -123,29 +126,75 @@ static enum weft_status open_control(struct nccl_comm *c, const struct weft_comm
     return weft_comm_open("local", &of_control, &c->control, err);
 }
 
-static enum weft_status set_up(struct nccl_comm *c, const struct weft_comm_options *options,
-                               struct weft_error *err)
+/* Links the ranks of the control, which have rings already. */
+static enum weft_status link_ranks(struct nccl_comm *c, struct weft_error *err)
 {
-    struct weft_error own = {.status = WEFT_OK};
-    WEFT_TRY(open_control(c, options, err));
-    const enum weft_status taken = take_memory(c, &own);
-    WEFT_TRY(weft_comm_share_outcome(c->control, taken, &own, err));
-    WEFT_TRY(weft_nccl_rings_open(c->control, options->local.arena_fds, &c->rings, err));
-    const int64_t timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
-    const struct weft_nccl_link_options of_link = {.rank = options->rank,
-                                                   .ranks = options->ranks,
-                                                   .timeout_ns = timeout_ns,
+    const struct weft_nccl_link_options of_link = {.rank = c->comm.rank,
+                                                   .ranks = c->comm.ranks,
+                                                   .timeout_ns = c->timeout_ns,
                                                    .given = &c->given};
     WEFT_TRY(weft_nccl_meet(c->control, &of_link, &c->link, err));
     const struct weft_nccl_watchdog_options of_watchdog = {.control = c->control,
                                                            .rings = &c->rings,
                                                            .progress = c->progress,
-                                                           .timeout_ns = timeout_ns,
+                                                           .timeout_ns = c->timeout_ns,
                                                            .given = &c->given};
-    WEFT_TRY(weft_nccl_watchdog_start(&of_watchdog, &c->watchdog, err));
+    return weft_nccl_watchdog_start(&of_watchdog, &c->watchdog, err);
+}
+
+static enum weft_status take_for_all(struct nccl_comm *c, struct weft_error *err)
+{
+    struct weft_error own = {.status = WEFT_OK};
+    const enum weft_status taken = take_memory(c, &own);
+    return weft_comm_share_outcome(c->control, taken, &own, err);
+}
+
+static enum weft_status set_up(struct nccl_comm *c, const struct weft_comm_options *options,
+                               struct weft_error *err)
+{
+    WEFT_TRY(open_control(c, options, err));
+    WEFT_TRY(take_for_all(c, err));
+    WEFT_TRY(weft_nccl_rings_open(c->control, options->local.arena_fds, &c->rings, err));
+    WEFT_TRY(link_ranks(c, err));
     char version[WEFT_NCCL_VERSION_BYTES];
     snprintf(c->comm.description, sizeof c->comm.description, "NCCL %s, sums in rank order",
              weft_nccl_version(version));
+    return WEFT_OK;
+}
+
+static enum weft_status set_up_branch(struct nccl_comm *c, const struct nccl_comm *trunk,
+                                      struct weft_error *err)
+{
+    const struct weft_comm_place *place = &c->comm.place;
+    WEFT_TRY(weft_comm_branch(trunk->control, place->lane, place->group, &c->control, err));
+    WEFT_TRY(take_for_all(c, err));
+    WEFT_TRY(weft_nccl_rings_branch(&trunk->rings, c->control, &c->rings, err));
+    return link_ranks(c, err);
+}
+
+static enum weft_status nccl_branch(struct weft_comm *trunk, const struct weft_comm_place *place,
+                                    int32_t rank, int32_t ranks, struct weft_comm **out,
+                                    struct weft_error *err)
+{
+    const struct nccl_comm *t = nccl_of(trunk);
+    struct nccl_comm *c = calloc(1, sizeof *c);
+    if (c == NULL) return weft_fail_memory(err, "a communicator");
+    c->comm = (struct weft_comm){.ops = &nccl_ops,
+                                 .rank = rank,
+                                 .ranks = ranks,
+                                 .arena = trunk->arena,
+                                 .place = *place,
+                                 .trunk = trunk};
+    c->shape = (struct weft_nccl_shape){rank, ranks, ranks};
+    c->timeout_ns = t->timeout_ns;
+    c->flag_offset = t->flag_offset;
+    c->issuer = pthread_self();
+    const enum weft_status status = set_up_branch(c, t, err);
+    if (status != WEFT_OK) {
+        nccl_close(&c->comm);
+        return status;
+    }
+    *out = &c->comm;
     return WEFT_OK;
 }
 
@@ -159,6 +208,7 @@ enum weft_status weft_cuda_several_open(const struct weft_comm_options *options,
     c->comm.ranks = options->ranks;
     c->shape = (struct weft_nccl_shape){options->rank, options->ranks, options->ranks};
     c->flag_offset = -1;
+    c->timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
     c->issuer = pthread_self();
     const enum weft_status status = set_up(c, options, err);
     if (status != WEFT_OK) {
@@ -174,7 +224,9 @@ static enum weft_status nccl_attach(struct weft_comm *comm, const struct weft_ar
 {
     (void)reads; /* peers only get sent bytes */
     (void)err;
-    nccl_of(comm)->span = (struct weft_cuda_span){comm->arena, shape->span_bytes};
+    const int64_t bytes =
+        comm->trunk != NULL ? nccl_of(comm->trunk)->span.bytes : shape->span_bytes;
+    nccl_of(comm)->span = (struct weft_cuda_span){comm->arena, bytes};
     return WEFT_OK;
 }
 
@@ -195,18 +247,27 @@ static void end_work(struct nccl_comm *c, const struct weft_error *why)
     if (weft_cuda_stream_lives(c->gpu, c->channel)) weft_cuda_stream_fail(c->channel, &err);
 }
 
-/* Called in waits for the GPU. */
-static void tend_work(void *context)
+static void tend_work(struct nccl_comm *c)
 {
-    struct nccl_comm *c = context;
     struct weft_error why = {.status = WEFT_OK};
-    if (c->ended || !pthread_equal(pthread_self(), c->issuer)) return;
+    if (c->ended || c->channel == NULL) return;
     if (atomic_load(&c->given) != 0) {
-        weft_fail(&why, WEFT_E_LOST, "rank %d has given up", c->comm.rank);
+        weft_fail(&why, WEFT_E_LOST, "rank %d has given up",
+                  weft_comm_rank_of_all(&c->comm, c->comm.rank));
     } else if (weft_nccl_link_look(c->link, &why) == WEFT_OK) {
         return;
     }
     end_work(c, &why);
+}
+
+/* Called in waits for the GPU, with the trunk. */
+static void tend_all(void *context)
+{
+    struct nccl_comm *trunk = context;
+    if (!pthread_equal(pthread_self(), trunk->issuer)) return;
+    tend_work(trunk);
+    for (int32_t i = 0; i < trunk->comm.n_branches; i++)
+        tend_work(nccl_of(trunk->comm.branches[i]));
 }
 
 /* Work */
@@ -230,8 +291,8 @@ static void begin_operation(struct operation *op, const struct weft_nccl_call *c
     struct nccl_comm *c = op->c;
     c->channel = op->channel;
     c->gpu = weft_cuda_stream_of(op->channel)->gpu;
-    c->gpu->tend = tend_work;
-    c->gpu->tend_context = c;
+    c->gpu->tend = tend_all;
+    c->gpu->tend_context = c->comm.trunk != NULL ? nccl_of(c->comm.trunk) : c;
     op->sequence =
         (uint32_t)weft_nccl_record(c->rings.all[c->comm.rank], call, weft_clock_now_ns());
     weft_cuda_stream_worked(op->channel, write_progress(op, &c->progress->started),
@@ -263,7 +324,7 @@ static struct weft_nccl_memory memory_of(const struct nccl_comm *c)
 static enum weft_status raise_flag(const struct nccl_comm *c, cudaStream_t cuda,
                                    struct weft_error *err)
 {
-    if (c->flag_offset < 0) return WEFT_OK;
+    if (c->flag_offset < 0 || c->comm.ranks == 1) return WEFT_OK;
     const struct weft_cuda_finding finding = {
         .flag = &c->scratch->greatest,
         .first = &c->scratch->first,
@@ -279,11 +340,12 @@ static unsigned char *address_of(const struct weft_nccl_memory *memory, struct w
     return (at.is_scratch ? memory->scratch : memory->arena) + at.offset;
 }
 
-static enum weft_status issue_step(struct nccl_comm *c, const struct weft_nccl_step *step,
-                                   const struct weft_nccl_memory *memory, cudaStream_t cuda,
-                                   struct weft_error *err)
+/* If no member has an operand, nothing reads the sum. */
+static enum weft_status add_up(const struct nccl_comm *c, const struct weft_nccl_step *step,
+                               const struct weft_nccl_memory *memory, cudaStream_t cuda,
+                               struct weft_error *err)
 {
-    if (step->kind != WEFT_NCCL_SUM) return weft_nccl_issue(c->link, step, memory, cuda, err);
+    if (step->idle >= step->members) return WEFT_OK;
     const struct weft_cuda_sum sum = {.dtype = step->dtype,
                                       .ranks = step->members,
                                       .per_node =
@@ -302,11 +364,43 @@ static enum weft_status issue_step(struct nccl_comm *c, const struct weft_nccl_s
     return code == cudaSuccess ? WEFT_OK : weft_cuda_fail(code, "add up over ranks", err);
 }
 
+/* Rounds sums in fp32, or widens the rounded ones. */
+static enum weft_status convert_sums(const struct weft_nccl_step *step,
+                                     const struct weft_nccl_memory *memory, cudaStream_t cuda,
+                                     struct weft_error *err)
+{
+    const void *from = address_of(memory, step->from.at);
+    void *to = address_of(memory, step->to.at);
+    const int code = step->kind == WEFT_NCCL_NARROW
+                         ? weft_cuda_narrow(step->dtype, step->elements, from, to, cuda)
+                         : weft_cuda_widen(step->dtype, step->elements, from, to, cuda);
+    return code == 0 ? WEFT_OK : weft_cuda_fail((cudaError_t)code, "round sums over ranks", err);
+}
+
+static enum weft_status issue_step(struct nccl_comm *c, const struct weft_nccl_step *step,
+                                   const struct weft_nccl_memory *memory, cudaStream_t cuda,
+                                   struct weft_error *err)
+{
+    switch (step->kind) {
+    case WEFT_NCCL_SUM:
+        return add_up(c, step, memory, cuda, err);
+    case WEFT_NCCL_NARROW:
+    case WEFT_NCCL_WIDEN:
+        return convert_sums(step, memory, cuda, err);
+    case WEFT_NCCL_EXCHANGE:
+    case WEFT_NCCL_GATHER:
+    case WEFT_NCCL_STEP_COUNT:
+        break;
+    }
+    return weft_nccl_issue(c->link, step, memory, cuda, err);
+}
+
 static enum weft_status reduce_block(struct nccl_comm *c, const struct weft_comm_block *block,
                                      cudaStream_t cuda, struct weft_error *err)
 {
     const int64_t n = block->slice_elements;
-    const int64_t most = weft_nccl_part_elements(&c->shape, block->dtype, n, c->pieces_bytes);
+    const int64_t most =
+        weft_nccl_part_elements(&c->shape, weft_nccl_operand(block), n, c->pieces_bytes);
     struct weft_nccl_memory memory = memory_of(c);
     if (most < 1 && n > 0)
         return weft_fail(err, WEFT_E_INTERNAL, "no element fits %lld bytes for sums over ranks",
@@ -336,11 +430,12 @@ static bool open_block(struct operation *op, enum weft_nccl_kind kind,
 {
     const int32_t ranks = op->c->comm.ranks;
     const bool gathers = kind == WEFT_NCCL_ALL_GATHER;
-    const int64_t slice_bytes = weft_cuda_bytes_of(block->slice_elements, block->dtype);
+    const int64_t slice_bytes = weft_cuda_bytes_of(block->slice_elements, weft_nccl_operand(block));
     const struct weft_cuda_part full = {
         block->full_offset, slice_bytes <= INT64_MAX / ranks ? slice_bytes * ranks : INT64_MAX};
+    const int64_t to_elements = block->slice_elements * (kind == WEFT_NCCL_ALL_REDUCE ? ranks : 1);
     const struct weft_cuda_part slice = {block->slice_offset,
-                                         weft_cuda_bytes_of(block->slice_elements, slice_dtype)};
+                                         weft_cuda_bytes_of(to_elements, slice_dtype)};
     op->cuda =
         weft_cuda_channel(&op->c->span, op->channel, full, block->slice_offset < 0 ? full : slice);
     if (op->cuda == NULL) return false;
@@ -369,19 +464,29 @@ static void nccl_reduce_scatter(struct weft_comm *comm, struct weft_stream *chan
     end_operation(&op, reduce_block(op.c, block, op.cuda, &err), &err);
 }
 
-/* Each rank sums its slice in place, then an AllGather shares all slices. */
+/* Each rank sums its slice in place, then an AllGather shares all slices. Those of partial sums are
+ * in the result, which has every rank's slice. */
 static void nccl_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                             const struct weft_comm_block *block)
 {
     struct operation op = {.c = nccl_of(comm), .channel = channel};
     struct weft_error err = {0};
-    struct weft_comm_block in_place = *block;
-    in_place.slice_offset = -1;
-    in_place.slice_dtype = block->dtype;
-    in_place.adds = false;
-    if (!open_block(&op, WEFT_NCCL_ALL_REDUCE, &in_place, block->dtype)) return;
+    struct weft_comm_block in_place = *block, gathered = *block;
+    if (!block->of_partials) {
+        in_place.slice_offset = -1;
+        in_place.slice_dtype = block->dtype;
+        in_place.adds = false;
+    }
+    if (!open_block(&op, WEFT_NCCL_ALL_REDUCE, &in_place, in_place.slice_dtype)) return;
+    gathered.slice_offset = -1;
+    if (block->of_partials) {
+        in_place.slice_offset +=
+            comm->rank * weft_cuda_bytes_of(block->slice_elements, block->slice_dtype);
+        gathered.full_offset = block->slice_offset;
+        gathered.dtype = block->slice_dtype;
+    }
     enum weft_status status = reduce_block(op.c, &in_place, op.cuda, &err);
-    if (status == WEFT_OK) status = gather_block(op.c, &in_place, op.cuda, &err);
+    if (status == WEFT_OK) status = gather_block(op.c, &gathered, op.cuda, &err);
     end_operation(&op, status, &err);
 }
 
@@ -446,4 +551,5 @@ static const struct weft_comm_ops nccl_ops = {
     .exchange = nccl_exchange,
     .carry = nccl_carry,
     .cancel = nccl_cancel,
+    .branch = nccl_branch,
 };

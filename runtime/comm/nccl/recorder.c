@@ -221,27 +221,30 @@ void weft_nccl_show_finding(const struct weft_nccl_finding *finding,
     while (finding->kind != WEFT_NCCL_ALIKE && rings[has] == NULL)
         has++;
     const unsigned long long sequence = finding->sequence;
+    const int32_t rank = finding->first + finding->rank * (1 + finding->gap);
+    const int32_t other = finding->first + has * (1 + finding->gap);
     switch (finding->kind) {
     case WEFT_NCCL_ALIKE:
     case WEFT_NCCL_FINDING_COUNT:
         return;
     case WEFT_NCCL_DIFFERS:
-        weft_text_addf(out, "operation %llu differs: rank %d issued ", sequence, finding->rank);
+        weft_text_addf(out, "operation %llu differs: rank %d issued ", sequence, rank);
         show_call(rings[finding->rank], sequence, out);
-        weft_text_addf(out, " and rank %d ", has);
+        weft_text_addf(out, " and rank %d ", other);
         break;
     case WEFT_NCCL_MISSING:
-        weft_text_addf(out, "rank %d has not issued operation %llu, which on rank %d is ",
-                       finding->rank, sequence, has);
+        weft_text_addf(out, "rank %d has not issued operation %llu, which on rank %d is ", rank,
+                       sequence, other);
         break;
     case WEFT_NCCL_NOT_STARTED:
-        weft_text_addf(out, "rank %d has not come to operation %llu, which rank %d has started: ",
-                       finding->rank, sequence, has);
+        weft_text_addf(out,
+                       "rank %d has not come to operation %llu, which rank %d has started: ", rank,
+                       sequence, other);
         break;
     case WEFT_NCCL_NOT_DONE:
         if (finding->rank >= 0) {
-            weft_text_addf(out, "rank %d has not done operation %llu, which rank %d has: ",
-                           finding->rank, sequence, has);
+            weft_text_addf(out, "rank %d has not done operation %llu, which rank %d has: ", rank,
+                           sequence, other);
         } else {
             weft_text_addf(out, "operation %llu has started and ends on no rank: ", sequence);
         }

@@ -86,8 +86,9 @@ enum weft_nccl_finding_kind {
 struct weft_nccl_finding {
     enum weft_nccl_finding_kind kind;
     uint64_t sequence;
-    int32_t rank;  /* -1: no difference, or WEFT_NCCL_NOT_DONE on every rank */
-    int32_t other; /* first rank with the usual call, or ahead of `rank` */
+    int32_t rank;       /* -1: no difference, or WEFT_NCCL_NOT_DONE on every rank */
+    int32_t other;      /* first rank with the usual call, or ahead of `rank` */
+    int32_t first, gap; /* of a branch: its rank r is rank first + r * (1 + gap) of all */
 };
 
 /* Finds the first operation, and there the first rank, that differs. Calls are compared first. If

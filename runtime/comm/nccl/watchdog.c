@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "runtime/comm/branch.h"
 #include "runtime/comm/failure.h"
 #include "runtime/comm/local.h"
 
@@ -28,7 +29,7 @@ struct weft_nccl_watchdog {
 
 static struct weft_nccl_ring *own_ring(const struct weft_nccl_watchdog *w)
 {
-    return w->options.rings->all[w->options.rings->rank];
+    return weft_nccl_own_ring(w->options.rings);
 }
 
 /* The operation with these low 32 bits: the latest one up to `issued`. */
@@ -75,11 +76,15 @@ enum weft_status weft_nccl_explain(const struct weft_nccl_rings *rings,
                                    const struct weft_error *why, struct weft_error *err)
 {
     const struct weft_nccl_ring *const *all = (const struct weft_nccl_ring *const *)rings->all;
-    struct weft_nccl_finding finding = weft_nccl_compare(all, rings->ranks);
+    const struct weft_comm_place *place = &rings->control->place;
+    struct weft_nccl_finding finding = weft_nccl_compare(all, weft_comm_ranks(rings->control));
     if (!says_why(finding.kind, why->status)) finding.kind = WEFT_NCCL_ALIKE;
+    finding.first = place->first;
+    finding.gap = place->gap;
     struct weft_text text;
     weft_text_init(&text);
     if (why->of_rank == 0) weft_nccl_show_finding(&finding, all, &text);
+    if (text.length > 0) weft_comm_show_place(rings->control, &text);
     const enum weft_status status =
         finding.kind == WEFT_NCCL_DIFFERS ? WEFT_E_DISAGREE : why->status;
     weft_fail(err, status, "%s%s%s", weft_text_chars(&text), text.length > 0 ? ": " : "",
@@ -90,7 +95,7 @@ enum weft_status weft_nccl_explain(const struct weft_nccl_rings *rings,
 
 void weft_nccl_tell_why(const struct weft_nccl_rings *rings, const struct weft_error *why)
 {
-    struct weft_nccl_ring *own = rings->all[rings->rank];
+    struct weft_nccl_ring *own = weft_nccl_own_ring(rings);
     if (why->of_rank != 0 || (why->status != WEFT_E_HANG && why->status != WEFT_E_DISAGREE)) return;
     snprintf(own->why, sizeof own->why, "%.1000s", why->text);
     atomic_store(&own->status, (int32_t)why->status);
@@ -102,7 +107,7 @@ static bool compare_next(const struct weft_nccl_watchdog *w, uint64_t sequence)
     const struct weft_nccl_rings *rings = w->options.rings;
     struct weft_nccl_seen mine, theirs;
     if (!weft_nccl_recorded(own_ring(w), sequence, &mine)) return true;
-    for (int32_t rank = 0; rank < rings->ranks; rank++) {
+    for (int32_t rank = 0; rank < weft_comm_ranks(rings->control); rank++) {
         if (weft_nccl_recorded(rings->all[rank], sequence, &theirs) &&
             !weft_nccl_is_same_call(&mine.call, &theirs.call))
             return false;
@@ -114,7 +119,7 @@ static enum weft_status look_for_difference(struct weft_nccl_watchdog *w, struct
 {
     const struct weft_nccl_rings *rings = w->options.rings;
     uint64_t all = UINT64_MAX;
-    for (int32_t rank = 0; rank < rings->ranks; rank++) {
+    for (int32_t rank = 0; rank < weft_comm_ranks(rings->control); rank++) {
         const uint64_t issued = atomic_load(&rings->all[rank]->issued);
         if (issued < all) all = issued;
     }
@@ -131,10 +136,12 @@ static enum weft_status look_for_difference(struct weft_nccl_watchdog *w, struct
 /* Returns the reason of a peer that gave up, if it is common to all ranks. */
 static enum weft_status look_for_reason(const struct weft_nccl_rings *rings, struct weft_error *err)
 {
-    for (int32_t rank = 0; rank < rings->ranks; rank++) {
+    for (int32_t rank = 0; rank < weft_comm_ranks(rings->control); rank++) {
         const int32_t status = atomic_load(&rings->all[rank]->status);
-        if (status == WEFT_OK || rank == rings->rank) continue;
-        return weft_fail_of_rank(err, (enum weft_status)status, rank, rings->all[rank]->why);
+        if (status == WEFT_OK || rank == weft_comm_rank(rings->control)) continue;
+        return weft_fail_of_rank(err, (enum weft_status)status,
+                                 weft_comm_rank_of_all(rings->control, rank),
+                                 rings->all[rank]->why);
     }
     return WEFT_OK;
 }
@@ -145,11 +152,14 @@ static enum weft_status look_for_lost(const struct weft_nccl_watchdog *w, struct
     const struct weft_nccl_rings *rings = w->options.rings;
     if (w->done == atomic_load(&own_ring(w)->issued)) return WEFT_OK;
     WEFT_TRY(look_for_reason(rings, err));
-    for (int32_t rank = 0; rank < rings->ranks; rank++) {
-        const char *how = rank == rings->rank ? NULL : weft_local_gone(w->options.control, rank);
+    for (int32_t rank = 0; rank < weft_comm_ranks(rings->control); rank++) {
+        const char *how = rank == weft_comm_rank(rings->control)
+                              ? NULL
+                              : weft_local_gone(w->options.control, rank);
         if (how == NULL) continue;
         const struct weft_comm_failing failing = {w->options.control, NULL, 0, err};
-        return weft_comm_fail_gone(&failing, rank, 0, how, 0, NULL);
+        return weft_comm_fail_gone(&failing, weft_comm_rank_of_all(rings->control, rank), 0, how, 0,
+                                   NULL);
     }
     return WEFT_OK;
 }

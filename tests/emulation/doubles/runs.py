@@ -28,8 +28,15 @@ COMPARED = []
 PLANNERS = ["all-dp", "all-sdp", "all-zero1", "all-fsdp", "greedy", "ilp", "fsdp2", "random"]
 
 
-def config_of(weft, device, **what):
-    return models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), device, **what)
+def config_of(weft, device, per_node=0, policies=None, **what):
+    """Ranks that pose as nodes of `per_node` ranks."""
+    config = models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), device, **what)
+    if per_node:
+        config["cluster"]["ranks_per_node"] = per_node
+        config["cluster"]["link"]["inter"] = {"alpha": "100us", "bandwidth": "100MB/s"}
+    if policies:
+        config["plan"]["policies"] = policies
+    return config
 
 
 def environment_of(device, ranks=1, doubles=DOUBLES, seed=1):
@@ -164,6 +171,78 @@ def several_ranks_have_the_cpus_bits(weft):
         same_as_the_cpu(weft, ranks=2 + seed % 3, planner=PLANNERS[seed % len(PLANNERS)], steps=20, seed=seed)
 
 
+@case
+def policies_of_nodes_have_the_cpus_bits(weft):
+    """4 ranks of nodes of 2, with a link of NCCL for each lane and group: within nodes, across them, and of all."""
+    of_nodes = {"ranks": 4, "per_node": 2, "steps": 6}
+    every = "dp,zero1,sdp,fsdp,hsdp,nodes"
+    same_as_the_cpu(weft, **of_nodes, planner="all-nodes", policies="nodes")
+    same_as_the_cpu(weft, **of_nodes, planner="all-hsdp", policies="hsdp", grad_accum=2, reduce="micro_step", seed=2)
+    same_as_the_cpu(weft, doubles=WATCHED, **of_nodes, planner="random", policies=every, clip_norm=0, blocks=2)
+    for seed, planner, clip, blocks in ((seed, *row) for seed, row in enumerate(itertools.product(
+            ("all-nodes", "all-hsdp", "random", "ilp"), (0, 0.5), (1, 3)), 3) if ALL):
+        same_as_the_cpu(weft, **of_nodes, planner=planner, policies=every, clip_norm=clip, blocks=blocks, seed=seed)
+
+
+@drawn_case
+def units_of_nodes_have_one_result_in_16_bits(weft):
+    """Partial sums are rounded once. Parameters may be cached on the host, and state updated there."""
+    first = None
+    for planner, policies, away in (("all-fsdp", "fsdp", ()), ("all-hsdp", "hsdp", ()), ("all-nodes", "nodes", ()),
+                                    ("fcdp", "nodes", ("parameters",)), ("all-nodes", "nodes", ("update",))):
+        got = trained(weft, "cuda", environment_of("cuda", 4), ranks=4, per_node=2, dtype="bf16", planner=planner,
+                      policies=policies, away=away)
+        COMPARED.append(planner)
+        first = first or got
+        assert got == first, f"{planner} {away}: {got[0]} {got[1][-1]}, not {first[0]} {first[1][-1]}"
+
+
+@drawn_case
+def a_plan_of_nodes_takes_its_limit_to_the_byte(weft):
+    """The least plan counts all that a rank takes, with what its links take next to the arena. A byte less has no plan."""
+    config = config_of(weft, "cuda", ranks=4, per_node=2, planner="all-nodes", policies="nodes", blocks=1)
+    env, path = environment_of("cuda", 4), weft.write("config.json", config)
+    weft.expect(0, "profile", path, "-o", weft.path("profile.json"), env=env)
+    total, code = 1 << 31, 0
+    while code == 0:  # a rule moves blocks apart as far as memory allows
+        config["cluster"]["memory_limit"] = f"{total}B"
+        code, out, err = weft.run("plan", weft.write("config.json", config), "--profile", "profile.json", "-o",
+                                  weft.path("plan.json"), "--json", env=env)
+        least, total = total + 1, json.loads(out)["total_bytes"] - 1 if code == 0 else 0
+    assert code == 78, (code, err)
+    config["cluster"]["memory_limit"] = f"{least}B"
+    weft.expect(0, "train", weft.write("config.json", config), "--profile", "profile.json", "--run", "least", "-q", env=env)
+
+
+@drawn_case
+def a_run_goes_on_from_fsdp_to_nodes(weft):
+    """With nodes a checkpoint of the CPU's fsdp goes on on GPUs in f32, and one of GPUs in bf16, and the way back."""
+    what = {"ranks": 4, "per_node": 2, "steps": 6}
+    saves = {"every": 3, "keep": 2}
+    fsdp, nodes = {"planner": "all-fsdp", "policies": "fsdp"}, {"planner": "all-nodes", "policies": "nodes"}
+    gpus = environment_of("cuda", 4)
+    wanted = trained(weft, "cpu", **what, **fsdp)
+    configs = {"fsdp": config_of(weft, "cpu", checkpoint=saves, **what, **fsdp), "nodes": config_of(weft, "cuda", **what, **nodes)}
+    check_resume(weft, configs, {"fsdp": {}, "nodes": gpus}, "fsdp", "nodes", wanted[0])
+    what["dtype"] = "bf16"
+    wanted = trained(weft, "cuda", gpus, **what, **fsdp)
+    configs = {way: config_of(weft, "cuda", checkpoint=saves, **what, **more) for way, more in (("fsdp", fsdp), ("nodes", nodes))}
+    for first, then in (("fsdp", "nodes"), ("nodes", "fsdp")):
+        check_resume(weft, configs, {"fsdp": gpus, "nodes": gpus}, first, then, wanted[0])
+
+
+def check_resume(weft, configs, env, first, then, wanted):
+    """Trains on the first device, and goes on from step 3 on the other one."""
+    before = set(os.listdir(weft.directory))
+    run(weft, configs[first], env=env[first])
+    folder = next(name for name in set(os.listdir(weft.directory)) - before if name.startswith("run"))
+    saved = weft.path(f"{folder}/checkpoints")
+    third = next(entry for entry in sorted(os.listdir(saved)) if entry.endswith("3"))
+    last = run(weft, configs[then], f"--resume={saved}/{third}", env=env[then])[-1]
+    COMPARED.append(f"{first} to {then}")
+    assert last["fingerprint"] == wanted, f"{first} to {then}: {last['fingerprint']}, not {wanted}"
+
+
 @drawn_case
 def a_run_goes_on_from_one_device_to_the_other(weft):
     """With the same ranks a checkpoint of either device resumes on the other, to the same bits."""
@@ -172,14 +251,7 @@ def a_run_goes_on_from_one_device_to_the_other(weft):
     wanted = trained(weft, "cpu", **what)
     env = {"cpu": {}, "cuda": environment_of("cuda", 2)}
     for first, then in (("cpu", "cuda"), ("cuda", "cpu")):
-        before = set(os.listdir(weft.directory))
-        run(weft, configs[first], env=env[first])
-        folder = next(name for name in set(os.listdir(weft.directory)) - before if name.startswith("run"))
-        saved = weft.path(f"{folder}/checkpoints")
-        third = next(entry for entry in sorted(os.listdir(saved)) if entry.endswith("3"))
-        last = run(weft, configs[then], f"--resume={saved}/{third}", env=env[then])[-1]
-        COMPARED.append(f"{first} to {then}")
-        assert last["fingerprint"] == wanted[0], f"{first} to {then}: {last['fingerprint']}, not {wanted[0]}"
+        check_resume(weft, configs, env, first, then, wanted[0])
 
 
 @drawn_case

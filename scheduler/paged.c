@@ -11,6 +11,7 @@
 #include "program/predict.h"
 #include "scheduler/paged_rows.h"
 #include "scheduler/paged_rule.h"
+#include "scheduler/paged_uniform.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
@@ -248,7 +249,7 @@ static enum weft_status plan_by_target_rule(struct weft_paged *run, struct weft_
 /* Rules may be faster in pages while ilp's gap is open. Each is tried as published even if the
  * budget is over, because that takes little. So is each setting of a rule that recomputes: with
  * many choices the search ends far from the best. Other settings and lower rows are tried until
- * then. */
+ * then. Uniform plans follow, since rules know no layers. */
 static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error *err)
 {
     if (weft_problem_target(run->problem)->is_foreign) return plan_by_target_rule(run, err);
@@ -265,6 +266,7 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
         } while ((rule->recomputes || !weft_budget_is_over(run->budget)) && setting &&
                  (++setting)->name);
     }
+    WEFT_TRY(weft_paged_uniform(run, err));
     run->n_again = n_again;
     run->lower_bytes = lower_bytes;
     return WEFT_OK;

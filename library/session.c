@@ -11,6 +11,7 @@
 #include "problem/target.h"
 #include "program/predict.h"
 #include "scheduler/planners/fixed.h"
+#include "scheduler/planners/table.h"
 #include "spec/config_batch.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
@@ -234,6 +235,9 @@ static enum weft_status take_terms(struct weft_session *session, const char *sou
         session->config->plan.planner = central;
         changed = true;
     }
+    const struct weft_planner *planner = weft_planner_find(plan->planner, NULL);
+    if (planner != NULL && planner->turns && weft_config_opens_turns(session->config))
+        session->config->plan.micro_step_order = plan->problem->period.layers;
     /* If it is not open, comparing the problems gives the error. */
     (void)weft_variants_find(session->config, plan->problem, &variant);
     const bool levels = needs_levels(session);

@@ -2,6 +2,9 @@
 /* The split of a step's batch: ranks x micro-batch x micro-steps. */
 #include "spec/config_batch.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/checked.h"
 #include "spec/config_parts.h"
 #include "spec/target.h"
@@ -139,6 +142,20 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     train->micro_batch = order->micro_batch;
     train->grad_accum = weft_config_micro_steps(config, order->micro_batch, &train->idle);
     return weft_config_hash_inputs(config, err);
+}
+
+int32_t weft_config_planner_layers(const struct weft_config *config)
+{
+    static const char *const rules[] = {"breadth-first", "greedysnake"};
+    const char *planner = config->plan.planner;
+    for (size_t r = 0; planner != NULL && r < sizeof rules / sizeof *rules; r++) {
+        const size_t n = strlen(rules[r]);
+        if (strncmp(planner, rules[r], n) != 0 || (planner[n] != '\0' && planner[n] != ':'))
+            continue;
+        const long layers = planner[n] == ':' ? strtol(planner + n + 1, NULL, 10) : 1;
+        return layers > 0 && layers <= INT32_MAX ? (int32_t)layers : 1;
+    }
+    return 0;
 }
 
 const char *weft_config_refuses_turns(const struct weft_config *config, int64_t n_micro)

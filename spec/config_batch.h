@@ -44,12 +44,18 @@ enum weft_micro_step_order {
     WEFT_ORDER_AUTO = -2
 };
 
+/* Layers of a group in the order of micro-steps that the rule of plan.planner has: of
+ * "breadth-first:4" 4, of "breadth-first" and "greedysnake" 1. 0: it asks for none. */
+int32_t weft_config_planner_layers(const struct weft_config *config);
+
 /* Layers of a group that all micro-steps run through before the next group; 0: one micro-step
  * follows the other, or weft_config_opens_turns. */
 static inline int32_t weft_config_turn_layers(const struct weft_config *config)
 {
     const int64_t order = config->plan.micro_step_order;
-    if (order == WEFT_ORDER_AUTO) return config->kept.turns ? (int32_t)config->kept.layers : 0;
+    if (order == WEFT_ORDER_AUTO)
+        return config->kept.turns ? (int32_t)config->kept.layers
+                                  : weft_config_planner_layers(config);
     return order == WEFT_ORDER_BY_LAYER ? 1 : (int32_t)order;
 }
 
@@ -60,7 +66,8 @@ const char *weft_config_refuses_turns(const struct weft_config *config, int64_t 
 /* Whether the planner may choose the order. */
 static inline bool weft_config_opens_turns(const struct weft_config *config)
 {
-    return config->plan.micro_step_order == WEFT_ORDER_AUTO && !config->kept.turns;
+    return config->plan.micro_step_order == WEFT_ORDER_AUTO && !config->kept.turns &&
+           weft_config_planner_layers(config) == 0;
 }
 
 /* Whether an average is a step of an outer optimizer, which has states of its own. */

@@ -215,17 +215,23 @@ static void check_across(const struct weft_section *section, const struct weft_c
 static void check_micro_step_order(const struct weft_section *section,
                                    const struct weft_config *config, struct weft_findings *findings)
 {
-    static const char path[] = "$.plan.micro_step_order";
     const int32_t layers = weft_config_turn_layers(config), n_layers = config->model->n_layers;
+    const bool by_planner = config->plan.micro_step_order == WEFT_ORDER_AUTO && !config->kept.turns;
+    const char *path = by_planner ? "$.plan.planner" : "$.plan.micro_step_order";
     if (layers == 0) return;
     const char *why = weft_config_refuses_turns(config, config->train.grad_accum);
-    if (why != NULL)
+    if (why != NULL && by_planner)
+        weft_findings_add(findings, section->source, path,
+                          "%s runs all micro-steps through a group of layers before the next one, "
+                          "which is no order here: %s",
+                          config->plan.planner, why);
+    else if (why != NULL)
         weft_findings_add(findings, section->source, path, "is no order here: %s", why);
     else if (layers >= n_layers && n_layers > 1)
         weft_findings_add(findings, section->source, path,
                           "groups of %d layers leave no second one in a model of %d layers: set it "
-                          "to at most %d, or to \"step\"",
-                          layers, n_layers, n_layers - 1);
+                          "to at most %d, or to \"%s\"",
+                          layers, n_layers, n_layers - 1, by_planner ? "ilp" : "step");
     else if (layers >= n_layers)
         weft_findings_add(findings, section->source, path,
                           "a model of one layer has one order: set it to \"step\"");

@@ -100,6 +100,17 @@ static enum weft_status read_grid(struct weft_study *study, struct weft_error *e
     return weft_flag_number(flag, cli->host_points, WEFT_SWEEP_CURVES, &study->n_hosts, err);
 }
 
+/* Whether a published rule runs micro-steps in an order that the config allows. */
+static bool follows_order(const struct weft_planner *planner, const struct weft_config *config)
+{
+    const bool open = weft_config_opens_turns(config);
+    if (!planner->literal || (!planner->turns && open)) return true;
+    const bool turns = (open || weft_config_turn_layers(config) > 0) &&
+                       weft_config_refuses_turns(config, config->train.grad_accum) == NULL &&
+                       config->model->n_layers > 1;
+    return planner->turns == turns;
+}
+
 static void drop_planners(const struct weft_config *config, struct weft_study *study)
 {
     int32_t n = 0;
@@ -114,8 +125,7 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
         const bool has = planner->locations == 0 || (planner->locations & locations) != 0;
         const bool recomputes = !planner->recomputes || config->recomputes != NULL;
         const bool splits = !planner->fills_batch || config->train.asked.micro_batch == 0;
-        const bool turns = planner->literal && weft_config_turn_layers(config) > 0;
-        bool allowed = !turns; /* policies that no config has by default */
+        bool allowed = follows_order(planner, config); /* policies that no config has by default */
         for (int p = WEFT_POLICY_HSDP; p < WEFT_POLICY_COUNT; p++)
             allowed &= planner->fixed != &weft_fixed_rules[p] || (policies >> p & 1) != 0;
         allowed &= !caches || (policies >> WEFT_POLICY_NODES & 1) != 0;

@@ -9,6 +9,7 @@
     "latest-safe, simple-overlap, "                                                                \
     "bytescheduler, mg-wfbp, dear, osdp, fsdp-milp, recompute-all, recompute-selective, "          \
     "checkmate-budget, auto-perf-maxing, sac-ilp, galvatron, auto-micro-batch, zero-infinity, "    \
+    "breadth-first, greedysnake, "                                                                 \
     "offload-stream, offload-greedy, deepcompile-offload, zero-offload, twin-flow, "               \
     "fsdp2-cpu-offload, "                                                                          \
     "largest-first-offload, two-stage, seed-ilp"

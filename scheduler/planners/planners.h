@@ -35,10 +35,15 @@ weft_draft_fn weft_rule_fsdp2_mix, weft_rule_deepspeed, weft_rule_zero_infinity,
     weft_rule_osdp, weft_rule_fsdp_milp, weft_rule_offload_greedy, weft_rule_deepcompile_offload,
     weft_rule_zero_offload, weft_rule_latest_safe, weft_rule_simple_overlap,
     weft_rule_largest_first_offload, weft_rule_recompute_all, weft_rule_recompute_selective,
-    weft_rule_checkmate_budget, weft_rule_auto_perf_maxing, weft_rule_sac_ilp, weft_rule_galvatron;
+    weft_rule_checkmate_budget, weft_rule_auto_perf_maxing, weft_rule_sac_ilp, weft_rule_galvatron,
+    weft_rule_breadth_first, weft_rule_greedysnake;
 
 /* Settings, the published one first. ByteScheduler's values[0]: credit in elements. */
 extern const struct weft_setting weft_bytescheduler_settings[];
+/* values[0]: layers of a group that all micro-steps run through in turn; 0: as the period has. */
+extern const struct weft_setting weft_breadth_first_settings[];
+/* The same; values[1]: parameters are on the host, where they may be. */
+extern const struct weft_setting weft_greedysnake_settings[];
 /* values[0]: equal units and layers have one choice (1), or a choice each (0). */
 extern const struct weft_setting weft_greedy_settings[];
 /* values[0]: policies of two-stage (0) or ilp (1). */

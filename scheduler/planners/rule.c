@@ -197,7 +197,7 @@ static void insert_item(const struct weft_draft *draft, int32_t *items, int32_t 
 void weft_draft_take(struct weft_draft *draft)
 {
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
-    draft->streams = draft->updates_on_host = draft->is_filled = false;
+    draft->streams = draft->fetches = draft->updates_on_host = draft->is_filled = false;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
@@ -586,6 +586,7 @@ static bool is_placed(const struct weft_draft *draft, const struct weft_item *it
 {
     return weft_item_is_collective(item) || item->kind == WEFT_GRADIENT_DOWN ||
            (draft->streams && weft_item_moves_state(item)) ||
+           (draft->fetches && item->kind == WEFT_PARAMETERS_FETCH) ||
            (draft->updates_on_host && weft_item_updates_on_host(item));
 }
 

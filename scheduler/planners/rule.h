@@ -30,6 +30,7 @@ struct weft_draft {
     int32_t *uses; /* slots in which a use of some unit begins, increasing */
     int32_t n_uses;
     bool streams;         /* the rule has placed the items that move state */
+    bool fetches;         /* it has placed copies of parameters up for gathers */
     bool updates_on_host; /* it has placed updates on the host, and copies of parameters up */
     bool is_filled;       /* weft_draft_fill has placed the rest */
     bool *root; /* by unit: the model's first or last layer with parameters reads it. FSDP leaves

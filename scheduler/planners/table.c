@@ -106,6 +106,16 @@ static const struct weft_planner planners[] = {
                .reducing = WEFT_PLAIN_ONE_AT_A_TIME}},
     {"zero-infinity", "ZeRO-Infinity: deepspeed, with all state on a disk", .literal = true,
      .locations = DISK, .settings = weft_deepspeed_settings, .draft = weft_rule_zero_infinity},
+    /* Fast-LLM runs the last stage forward for all micro-batches before its first backward. A plan
+     * runs each micro-step forward and backward there. */
+    {"breadth-first", "Fast-LLM: micro-steps take turns by groups of layers, ZeRO 3",
+     .literal = true, .turns = true, .settings = weft_breadth_first_settings,
+     .draft = weft_rule_breadth_first},
+    /* GreedySnake turns the order of micro-batches from layer to layer, so its sums have other
+     * bits: only times compare. */
+    {"greedysnake", "GreedySnake: turns by layers, state and inputs offloaded", .literal = true,
+     .turns = true, .locations = HOST | DISK, .settings = weft_greedysnake_settings,
+     .draft = weft_rule_greedysnake},
     {"offload-stream", "fsdp2, with all state in the host's memory", .literal = true,
      .locations = HOST, .settings = weft_ahead_settings,
      .plain = {.choice = WEFT_PLAIN_ROOT,
@@ -165,17 +175,38 @@ done:
     return status;
 }
 
+/* Refuses a published rule in another order of micro-steps than its own. */
+static enum weft_status check_order(const struct weft_planner *planner,
+                                    const struct weft_problem *problem,
+                                    const struct weft_schedule_options *options,
+                                    struct weft_error *err)
+{
+    char order[16] = "layer";
+    const int32_t layers = problem->period.layers;
+    if (planner->literal && !planner->turns && layers > 0)
+        return weft_fail(err, WEFT_E_INFEASIBLE,
+                         "planner %s: its published rule runs one micro-step after the other: set "
+                         "plan.micro_step_order to \"step\", or take another planner, such as ilp",
+                         planner->name);
+    if (!planner->turns) return WEFT_OK;
+    const int64_t asked = weft_draft_values(options, planner->settings)[0];
+    if (layers > 0 && (asked == 0 || asked == layers)) return WEFT_OK;
+    if (asked > 1) snprintf(order, sizeof order, "%d", (int)asked);
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "planner %s: its published rule runs all micro-steps through a group of layers "
+        "before the next group: set plan.micro_step_order to %s or auto, or take "
+        "another planner, such as ilp",
+        planner->name, order);
+}
+
 enum weft_status weft_planner_decide(const struct weft_planner *planner,
                                      const struct weft_problem *problem,
                                      const struct weft_schedule_options *options,
                                      struct weft_candidate *out, struct weft_outcome *outcome,
                                      struct weft_error *err)
 {
-    if (planner->literal && problem->period.layers > 0)
-        return weft_fail(err, WEFT_E_INFEASIBLE,
-                         "planner %s: its published rule runs one micro-step after the other: set "
-                         "plan.micro_step_order to \"step\", or take another planner, such as ilp",
-                         planner->name);
+    WEFT_TRY(check_order(planner, problem, options, err));
     if (planner->decide != NULL && weft_problem_is_early(problem))
         return weft_events_decide(planner->decide, planner->searches, problem, options, out,
                                   outcome, err);
@@ -202,7 +233,7 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem)
 {
     bool has = planner->locations == 0;
-    if (planner->literal && problem->period.layers > 0) return false;
+    if (planner->literal && planner->turns != (problem->period.layers > 0)) return false;
     if (planner->fills_batch && problem->micro_batch == 0) return false;
     const bool may_hybrid = problem->ranks_per_node > 0 && problem->period.every == 0;
     const bool in_node =

@@ -19,6 +19,8 @@ struct weft_planner {
     bool solves;      /* asks the solver for placements, so each decision takes long */
     bool recomputes;  /* the rule chooses levels of recomputation */
     bool fills_batch; /* of the splits of a batch, the one with the largest micro-batch is taken */
+    bool turns;       /* all micro-steps run through groups of layers in turn. The first value of
+                         a setting is the layers of a group, 0: as the config says */
     bool all_locations; /* state may be in every tier that the problem has */
     int locations;      /* locations of state or parameters in the rule: a bit for each */
     const struct weft_setting

@@ -48,6 +48,25 @@ def a_plan_by_turns_is_proven(weft):
 
 
 @case
+def rules_take_their_order(weft):
+    """Published rules of turns take their order where it is open, and their runs have the bits of the other order."""
+    step = fingerprint(weft, of(order="step"), "by-step")
+    for planner, layers in (("breadth-first", 1), ("breadth-first:2", 2), ("greedysnake", 1)):
+        config = of(order="auto", cluster__host=HOST, plan__offload={"state": ["device", "host"], "update": ["device"]})
+        made = plan(weft, config, "--planner", planner)
+        assert made["problem"]["period"]["layers"] == layers, made["problem"]["period"]
+        check(made)
+        weft.expect(0, "verify", "plan.json", "--config", "run.json")
+        assert fingerprint(weft, config, planner.replace(":", "-"), "--planner", planner) == step, planner
+        weft.expect(65, "plan", weft.write("run.json", of(order=3)), "--planner", "greedysnake",
+                    says=["planner greedysnake", "set plan.micro_step_order to layer or auto"])
+    weft.expect(65, "plan", weft.write("run.json", of(order="auto")), "--planner", "breadth-first:32",
+                says=["$.plan.planner", "groups of 32 layers leave no second one"])
+    weft.expect(65, "plan", weft.write("run.json", of(order="auto", train__grad_accum=1)), "--planner", "breadth-first",
+                says=["$.plan.planner", "a step has one micro-step"])
+
+
+@case
 def a_forged_order_is_refused(weft):
     made = plan(weft, of())
     slots = made["problem"]["slots"]

@@ -225,6 +225,9 @@ def train_under_every_planner_gives_the_same_bits(weft):
         planners.remove(planner)
     weft.expect(65, "plan", config_of(weft), "--planner", "fcdp", says="plan.offload.parameters")
     planners.remove("fcdp")  # tests/cli/nodes.py trains with it
+    for planner in ("breadth-first", "greedysnake"):  # tests/cli/turns.py trains with them
+        weft.expect(65, "plan", config_of(weft), "--planner", planner, says="plan.micro_step_order")
+        planners.remove(planner)
     recomputing = ["recompute-all", "recompute-selective", "checkmate-budget", "auto-perf-maxing", "sac-ilp"]
     for planner in planners + ["ddp:1MiB", "fsdp2:2"]:
         run = weft.path(planner.replace(":", "-"))

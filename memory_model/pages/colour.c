@@ -7,6 +7,10 @@
 
 enum { WORK_UNITS_ARC = 20, WORK_UNITS_STRETCH = 3 };
 
+/* Arcs of all walks, about, after which no other seam is tried. A step of many micro-steps and
+ * layers has thousands of seams and of arcs, and seams of little load come first. */
+enum { MOST_ARCS = 4000000 };
+
 /* Free pages that are due in one slot, by number; no two stretches adjoin. */
 struct free_list {
     struct weft_page_stretch *stretches;
@@ -134,8 +138,8 @@ static int32_t next_due(const struct walk *walk, int32_t slot)
     for (int32_t w = slot / 64;;) {
         if (word != 0) {
             int32_t bit = 0;
-            while ((word >> bit & 1) == 0)
-                bit++;
+            for (int32_t half = 32; half > 0; half /= 2)
+                if (word << (64 - half - bit) == 0) bit += half;
             return w * 64 + bit;
         }
         if (++w == n_words) return -1;
@@ -397,7 +401,8 @@ static enum weft_status walk_all(struct walk *walk, const struct seam *seams, in
                                  struct weft_error *err)
 {
     const struct weft_circle *circle = walk->circle;
-    for (int32_t s = 0; s < circle->n_seams; s++) {
+    const int64_t most = MOST_ARCS / (circle->n_arcs + 1) + 1;
+    for (int32_t s = 0; s < circle->n_seams && s < most; s++) {
         WEFT_TRY(walk_round(walk, seams[s].slot, err));
         weft_work_spend(work, (int64_t)(circle->n_arcs + walk->n_turns) * WORK_UNITS_ARC +
                                   walk->looked_at * WORK_UNITS_STRETCH);

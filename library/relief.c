@@ -117,8 +117,10 @@ static int64_t least_relieved(const struct weft_session *session,
     return least > 0 && least < INT64_MAX ? least : 0;
 }
 
-void weft_session_tell_reliefs(const struct weft_session *session,
-                               const struct weft_variant *variant, char *out, size_t capacity)
+/* Writes the reliefs of a variant, which is staged. "" if the config allows all or none lowers the
+ * least limit. */
+static void tell_reliefs(const struct weft_session *session, const struct weft_variant *variant,
+                         char *out, size_t capacity)
 {
     char shown[WEFT_UNITS_TEXT_BYTES];
     const struct weft_problem *problem = session->stages.problem;
@@ -148,4 +150,78 @@ void weft_session_tell_reliefs(const struct weft_session *session,
     else if (best != NULL)
         snprintf(out, capacity, " With %s the least limit is %s (%lld bytes) without pages.",
                  best->settings, weft_units_show_bytes(best_bytes, shown), (long long)best_bytes);
+}
+
+/* Whether a refusal says that the period's problem does not fit. Otherwise the planner does not
+ * apply there. */
+static bool is_infeasible(const struct weft_error *refusal)
+{
+    return refusal->status == WEFT_E_INFEASIBLE;
+}
+
+/* Finds the period with the least device memory of those that the planner applies to, and leaves
+ * the session with its stages. If it applies to none, finds the first period of micro-step after
+ * micro-step, which every planner knows. */
+static enum weft_status find_told(struct weft_session *session, const struct weft_variant *variants,
+                                  const struct weft_error *refusals, int32_t n, int32_t *told,
+                                  struct weft_error *err)
+{
+    int64_t least = INT64_MAX;
+    *told = 0;
+    for (int32_t v = n - 1; v >= 0; v--)
+        if (variants[v].rule.layers == 0) *told = v;
+    for (int32_t v = 0; v < n; v++) {
+        if (!is_infeasible(&refusals[v])) continue;
+        WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
+        int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
+        if (bytes < 0) return weft_fail_memory(err, "the least limit");
+        if (bytes >= least && is_infeasible(&refusals[*told])) continue;
+        least = bytes;
+        *told = v;
+    }
+    return weft_session_stage_variant(session, &variants[*told], err);
+}
+
+/* Tells that a resumed run keeps what the config leaves open. */
+static const char *kept_text(const struct weft_session *session)
+{
+    const struct weft_config *config = session->config;
+    const bool keeps = config->kept.micro_batch > 0 || config->train.grad_accum > 1;
+    return keeps && config->kept.group > 0
+               ? " A resumed run keeps its split and cadence: --set train.micro_batch=auto (with "
+                 "train.batch) and --set train.reduce=auto plan them anew."
+               : "";
+}
+
+enum weft_status weft_session_refuse_all(struct weft_session *session,
+                                         const struct weft_variant *variants,
+                                         const struct weft_error *refusals, int32_t n,
+                                         struct weft_error *err)
+{
+    int32_t told;
+    WEFT_TRY(find_told(session, variants, refusals, n, &told, err));
+    /* If any period may offload state, the first one of an order may. */
+    const bool more =
+        variants[0].rule.offloaded && !variants[told].rule.offloaded && is_infeasible(&refusals[0]);
+    char relief[512] = "";
+    if (is_infeasible(&refusals[told]))
+        tell_reliefs(session, &variants[told], relief, sizeof relief);
+    char split[128] = "";
+    if (session->config->train.asked.micro_batch == 0 && session->config->kept.micro_batch == 0)
+        snprintf(split, sizeof split,
+                 " No split of train.batch fits; this one has micro-batches of %lld samples.",
+                 (long long)variants[told].batch.samples);
+    return weft_fail_again(err, &refusals[told], "%s%s%s%s%s%s", refusals[told].text,
+                           more ? " With state offloaded: " : "", more ? refusals[0].text : "",
+                           relief, split, kept_text(session));
+}
+
+enum weft_status weft_session_refuse(const struct weft_session *session,
+                                     const struct weft_variant *variant,
+                                     const struct weft_error *refusal, struct weft_error *err)
+{
+    char relief[512] = "";
+    if (is_infeasible(refusal)) tell_reliefs(session, variant, relief, sizeof relief);
+    return weft_fail_again(err, refusal, "%s%s%s", refusal->text, relief,
+                           is_infeasible(refusal) ? kept_text(session) : "");
 }

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reliefs are settings with which a config needs less memory: recomputation and smaller
- * micro-batches. The error of a limit that no plan fits names them. */
+ * micro-batches. The error of a limit that no plan fits names them: those with which a variant
+ * would fit, each with its least limit. If none would, it names the one with the least of all. Rows
+ * count, without pages. */
 #ifndef WEFT_LIBRARY_RELIEF_H
 #define WEFT_LIBRARY_RELIEF_H
 
-#include <stddef.h>
-
 #include "library/session.h"
 
-/* Writes the settings with which this variant, which is staged, would fit its limit, each with its
- * least limit. If none would, writes those with the least of all. "" if the config allows all or
- * none lowers the least limit. Counts rows, without pages. */
-void weft_session_tell_reliefs(const struct weft_session *session,
-                               const struct weft_variant *variant, char *out, size_t capacity);
+/* Fills the error of the only variant, which is staged and has no plan. */
+enum weft_status weft_session_refuse(const struct weft_session *session,
+                                     const struct weft_variant *variant,
+                                     const struct weft_error *refusal, struct weft_error *err);
+
+/* Fills the error if none of n variants has a plan: of the leanest one that the planner applies to.
+ * Leaves the session with its stages. */
+enum weft_status weft_session_refuse_all(struct weft_session *session,
+                                         const struct weft_variant *variants,
+                                         const struct weft_error *refusals, int32_t n,
+                                         struct weft_error *err);
 
 #endif

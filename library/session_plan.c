@@ -239,71 +239,6 @@ static enum weft_status plan_start(struct weft_session *session,
     return WEFT_OK;
 }
 
-/* Whether a refusal says that the period's problem does not fit. Otherwise the planner does not
- * apply there. */
-static bool is_infeasible(const struct weft_error *refusal)
-{
-    return refusal->status == WEFT_E_INFEASIBLE;
-}
-
-/* Finds the period with the least device memory of those that the planner applies to, and leaves
- * the session with its stages. If it applies to none, finds the first period of micro-step after
- * micro-step, which every planner knows. */
-static enum weft_status find_told(struct weft_session *session, const struct weft_variant *variants,
-                                  const struct weft_error *refusals, int32_t n, int32_t *told,
-                                  struct weft_error *err)
-{
-    int64_t least = INT64_MAX;
-    *told = 0;
-    for (int32_t v = n - 1; v >= 0; v--)
-        if (variants[v].rule.layers == 0) *told = v;
-    for (int32_t v = 0; v < n; v++) {
-        if (!is_infeasible(&refusals[v])) continue;
-        WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
-        int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
-        if (bytes < 0) return weft_fail_memory(err, "the least limit");
-        if (bytes >= least && is_infeasible(&refusals[*told])) continue;
-        least = bytes;
-        *told = v;
-    }
-    return weft_session_stage_variant(session, &variants[*told], err);
-}
-
-/* Tells that a resumed run keeps what the config leaves open. */
-static const char *kept_text(const struct weft_session *session)
-{
-    const struct weft_config *config = session->config;
-    const bool keeps = config->kept.micro_batch > 0 || config->train.grad_accum > 1;
-    return keeps && config->kept.group > 0
-               ? " A resumed run keeps its split and cadence: --set train.micro_batch=auto (with "
-                 "train.batch) and --set train.reduce=auto plan them anew."
-               : "";
-}
-
-/* The error if no period has a plan: of the leanest period that the planner applies to. */
-static enum weft_status refuse_all(struct weft_session *session,
-                                   const struct weft_variant *variants,
-                                   const struct weft_error *refusals, int32_t n,
-                                   struct weft_error *err)
-{
-    int32_t told;
-    WEFT_TRY(find_told(session, variants, refusals, n, &told, err));
-    /* If any period may offload state, the first one of an order may. */
-    const bool more =
-        variants[0].rule.offloaded && !variants[told].rule.offloaded && is_infeasible(&refusals[0]);
-    char relief[512] = "";
-    if (is_infeasible(&refusals[told]))
-        weft_session_tell_reliefs(session, &variants[told], relief, sizeof relief);
-    char split[128] = "";
-    if (session->config->train.asked.micro_batch == 0 && session->config->kept.micro_batch == 0)
-        snprintf(split, sizeof split,
-                 " No split of train.batch fits; this one has micro-batches of %lld samples.",
-                 (long long)variants[told].batch.samples);
-    return weft_fail_again(err, &refusals[told], "%s%s%s%s%s%s", refusals[told].text,
-                           more ? " With state offloaded: " : "", more ? refusals[0].text : "",
-                           relief, split, kept_text(session));
-}
-
 /* Whether the problem copies state or saved activations in several blocks, by itself or under the
  * strategies of a plan of it. */
 static bool copies_in_blocks(const struct weft_problem *problem, const struct weft_plan *plan)
@@ -351,7 +286,8 @@ static enum weft_status try_whole_copies(struct weft_session *session,
 /* Variants in the order of planning. */
 struct agenda {
     int32_t n, n_feasible;
-    bool in_blocks; /* one that can fit copies in several blocks */
+    bool in_blocks;   /* one that can fit copies in several blocks */
+    int64_t least_ns; /* proven of those that can fit, if looked for; INT64_MAX: none can */
     struct weft_variant variants[WEFT_MOST_VARIANTS];
     bool feasible[WEFT_MOST_VARIANTS];
     int64_t bounds_ns[WEFT_MOST_VARIANTS]; /* proven without a search; 0: not computed */
@@ -375,10 +311,11 @@ static void sort_in(struct agenda *agenda, int32_t v)
 }
 
 /* Finds the variants with plans that can fit, by rows. `sorts`: those with the least bounds come
- * first, so that many of the rest need no search. */
-static enum weft_status look_ahead(struct weft_session *session, bool sorts, struct agenda *agenda,
-                                   struct weft_error *err)
+ * first, so that many of the rest need no search. `proves`: finds the least bound of them. */
+static enum weft_status look_ahead(struct weft_session *session, bool sorts, bool proves,
+                                   struct agenda *agenda, struct weft_error *err)
 {
+    agenda->least_ns = INT64_MAX;
     for (int32_t v = 0; v < agenda->n; v++) {
         WEFT_TRY(weft_session_stage_variant(session, &agenda->variants[v], err));
         const struct weft_problem *problem = session->stages.problem;
@@ -387,12 +324,15 @@ static enum weft_status look_ahead(struct weft_session *session, bool sorts, str
         agenda->feasible[v] = bytes <= problem->tiers[0].limit_bytes;
         agenda->n_feasible += agenda->feasible[v];
         agenda->in_blocks |= agenda->feasible[v] && copies_in_blocks(problem, NULL);
-        if (!sorts) continue;
+        if (!sorts && !proves) continue;
         struct weft_pool pool = {0};
         struct weft_outcome trivial = {0};
         const enum weft_status status = weft_prove(problem, NULL, &pool, &trivial, err);
         weft_pool_finish(&pool);
         WEFT_TRY(status);
+        if (agenda->feasible[v] && trivial.bound_ns < agenda->least_ns)
+            agenda->least_ns = trivial.bound_ns;
+        if (!sorts) continue;
         agenda->bounds_ns[v] = trivial.bound_ns;
         sort_in(agenda, v);
     }
@@ -474,31 +414,35 @@ static enum weft_status plan_more(struct weft_session *session,
                                   struct agenda *agenda, struct best *best, struct weft_error *err)
 {
     if (is_literal(options->planner)) leave_ends(agenda);
-    WEFT_TRY(look_ahead(session, true, agenda, err));
+    WEFT_TRY(look_ahead(session, true, false, agenda, err));
     return plan_agenda(session, options, agenda, best, err);
 }
 
-/* Plans the variants one axis after another: first the listed ones, then other sizes of blocks of
- * the fastest, then those that share its split, cadence and blocks. */
+static bool splits_are_open(const struct weft_config *config)
+{
+    int64_t splits[WEFT_MOST_SPLITS];
+    return weft_config_splits(config, splits) > 1;
+}
+
+/* Plans the variants, which were looked at, one axis after another: first the listed ones, then
+ * other sizes of blocks of the fastest, then those that share its split, cadence and blocks. */
 static enum weft_status plan_axes(struct weft_session *session,
                                   const struct weft_schedule_options *options,
                                   struct agenda *agenda, struct best *best, struct weft_error *err)
 {
     const struct weft_config *config = session->config;
-    int64_t splits[WEFT_MOST_SPLITS];
-    const bool splits_open = weft_config_splits(config, splits) > 1;
+    const bool splits_open = splits_are_open(config);
     const bool has_ends = weft_config_target(config)->finalizes;
     const bool scales_open = config->plan.block_scale == WEFT_BLOCKS_AUTO && !has_ends;
     struct weft_schedule_options part = *options;
     struct agenda *more = calloc(1, sizeof *more);
     if (more == NULL) return weft_fail_memory(err, "variants");
-    enum weft_status status = look_ahead(session, splits_open, agenda, err);
     /* Whole copies count as one more variant of the budget. */
     const bool tries_whole = may_copy_whole(session) && agenda->in_blocks;
     agenda->n_feasible += tries_whole;
     if (splits_open || scales_open) part.budget = weft_budget_part(options->budget, SPLIT_SHARE);
     if (has_ends && !splits_open) part.budget = weft_budget_part(options->budget, ENDS_SHARE);
-    if (status == WEFT_OK) status = plan_start(session, &part, agenda->n_feasible, best, err);
+    enum weft_status status = plan_start(session, &part, agenda->n_feasible, best, err);
     if (status == WEFT_OK) status = plan_agenda(session, &part, agenda, best, err);
     if (status == WEFT_OK && best->staged.plan != NULL) {
         more->n = weft_variants_list_scales(config, &best->staged.stages.variant, more->variants);
@@ -516,13 +460,146 @@ static enum weft_status plan_axes(struct weft_session *session,
     return status;
 }
 
+/* The periods of one order of micro-steps. */
+struct by_order {
+    int64_t layers; /* as in struct weft_period_rule */
+    struct agenda agenda;
+    struct best best;
+};
+
+/* Whether the list has periods of both orders. */
+static bool has_orders(const struct agenda *agenda)
+{
+    bool has[2] = {false, false};
+    for (int32_t v = 0; v < agenda->n; v++)
+        has[agenda->variants[v].rule.layers > 0] = true;
+    return has[0] && has[1];
+}
+
+/* Leaves the config with one order, and lists its periods. A split without turns is left to the
+ * order of micro-step after micro-step. */
+static enum weft_status list_order(struct weft_session *session, struct by_order *order,
+                                   struct weft_error *err)
+{
+    struct weft_config *config = session->config;
+    struct agenda *agenda = &order->agenda;
+    int32_t n = 0;
+    config->kept.turns = true;
+    config->kept.layers = order->layers;
+    agenda->n = weft_variants_list(config, agenda->variants);
+    for (int32_t v = 0; v < agenda->n; v++)
+        if (agenda->variants[v].rule.layers == order->layers)
+            agenda->variants[n++] = agenda->variants[v];
+    agenda->n = n;
+    return look_ahead(session, splits_are_open(config), true, agenda, err);
+}
+
+/* Whether no plan of the order is faster than the other order's by more than the gap that is
+ * asked. After the alarm the other order's plan is enough. */
+static bool is_beaten(const struct weft_schedule_options *options, const struct by_order *order,
+                      const struct best *by)
+{
+    const struct weft_plan *plan = by->staged.plan;
+    if (plan == NULL || fills_batch(plan->planner)) return false;
+    if (options->budget.work->rang) return true;
+    return (double)order->agenda.least_ns * (1 + options->gap) >= (double)plan->prediction.step_ns;
+}
+
+/* Keeps the bounds of all periods of an order, which is not searched. */
+static enum weft_status skip_order(struct weft_session *session, struct by_order *order,
+                                   const struct best *by, struct weft_error *err)
+{
+    order->best.ascent = by->ascent;
+    for (int32_t v = 0; v < order->agenda.n; v++) {
+        WEFT_TRY(weft_session_stage_variant(session, &order->agenda.variants[v], err));
+        WEFT_TRY(keep_faster(session, &order->best, err));
+    }
+    return WEFT_OK;
+}
+
+/* Moves plan and bounds of one order to the other's. */
+static enum weft_status join_orders(struct weft_session *session, struct best *from,
+                                    struct best *into, struct weft_error *err)
+{
+    swap_staged(session, &from->staged);
+    drop_staged(&from->staged);
+    from->staged = (struct staged){0};
+    if (session->plan != NULL) WEFT_TRY(keep_faster(session, into, err));
+    for (int32_t i = 0; i < from->n_others; i++)
+        WEFT_TRY(keep_bound(into, &from->others[i], err));
+    const bool is_better =
+        from->more_ns > 0 && (into->more_ns == 0 || from->more_ns < into->more_ns);
+    if (is_better) {
+        into->more_bytes = from->more_bytes;
+        into->more_ns = from->more_ns;
+    }
+    return WEFT_OK;
+}
+
+/* Plans each order as if it were the config's. If both can fit, each has half of the work, so the
+ * result is no slower than each order alone with half of the work. The order with the least bound
+ * comes first, and the other one is skipped if that beats it. */
+static enum weft_status plan_both(struct weft_session *session,
+                                  const struct weft_schedule_options *options,
+                                  struct by_order orders[2], struct weft_error *err)
+{
+    for (int i = 0; i < 2; i++)
+        WEFT_TRY(list_order(session, &orders[i], err));
+    const int first = orders[1].agenda.least_ns < orders[0].agenda.least_ns;
+    const bool shares = orders[0].agenda.n_feasible > 0 && orders[1].agenda.n_feasible > 0;
+    const int64_t left = weft_budget_left(options->budget);
+    struct weft_schedule_options own = *options;
+    for (int k = 0; k < 2; k++) {
+        struct by_order *order = &orders[k == 0 ? first : 1 - first];
+        const struct best *other = &orders[k == 0 ? 1 - first : first].best;
+        session->config->kept.layers = order->layers;
+        if (shares && left < INT64_MAX)
+            own.budget = weft_budget_of(options->budget.work, left > 1 ? left / 2 : 1);
+        WEFT_TRY(is_beaten(options, order, other)
+                     ? skip_order(session, order, other, err)
+                     : plan_axes(session, &own, &order->agenda, &order->best, err));
+    }
+    return join_orders(session, &orders[1].best, &orders[0].best, err);
+}
+
+/* Plans both orders of micro-steps. *best and the agenda get the results of both. */
+static enum weft_status plan_orders(struct weft_session *session,
+                                    const struct weft_schedule_options *options,
+                                    struct agenda *agenda, struct best *best,
+                                    struct weft_error *err)
+{
+    struct by_order *orders = calloc(2, sizeof *orders);
+    if (orders == NULL) return weft_fail_memory(err, "variants");
+    orders[1].layers = 1;
+    const enum weft_status status = plan_both(session, options, orders, err);
+    session->config->kept.turns = false;
+    session->config->kept.layers = 0;
+    drop_staged(&orders[1].best.staged);
+    drop_others(&orders[1].best);
+    *best = orders[0].best;
+    agenda->n = 0;
+    for (int i = 0; i < 2; i++)
+        for (int32_t v = 0; v < orders[i].agenda.n; v++) {
+            agenda->variants[agenda->n] = orders[i].agenda.variants[v];
+            agenda->refusals[agenda->n++] = orders[i].agenda.refusals[v];
+        }
+    free(orders);
+    return status;
+}
+
 /* Plans every variant that the config leaves open, or the best along each axis. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       struct agenda *agenda, struct weft_error *err)
 {
     struct best best = {0};
-    enum weft_status status = plan_axes(session, options, agenda, &best, err);
+    enum weft_status status;
+    if (has_orders(agenda)) {
+        status = plan_orders(session, options, agenda, &best, err);
+    } else {
+        status = look_ahead(session, splits_are_open(session->config), false, agenda, err);
+        if (status == WEFT_OK) status = plan_axes(session, options, agenda, &best, err);
+    }
     const bool found = best.staged.plan != NULL;
     if (found) {
         swap_staged(session, &best.staged);
@@ -534,7 +611,7 @@ static enum weft_status plan_variants(struct weft_session *session,
     }
     drop_others(&best);
     if (status != WEFT_OK || found) return status;
-    return refuse_all(session, agenda->variants, agenda->refusals, agenda->n, err);
+    return weft_session_refuse_all(session, agenda->variants, agenda->refusals, agenda->n, err);
 }
 
 /* Plans the only open period. */
@@ -543,17 +620,12 @@ static enum weft_status plan_only(struct weft_session *session,
                                   const struct weft_variant *variant, struct weft_error *err)
 {
     struct weft_error refusal = {0};
-    char relief[512] = "";
     const enum weft_status status =
         weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
                       &session->program, &refusal);
-    if (status == WEFT_OK)
-        tell_hint(session->plan->more_bytes, session->plan->more_ns, session->plan);
-    if (status == WEFT_OK) return status;
-    if (status == WEFT_E_INFEASIBLE)
-        weft_session_tell_reliefs(session, variant, relief, sizeof relief);
-    return weft_fail_again(err, &refusal, "%s%s%s", refusal.text, relief,
-                           status == WEFT_E_INFEASIBLE ? kept_text(session) : "");
+    if (status != WEFT_OK) return weft_session_refuse(session, variant, &refusal, err);
+    tell_hint(session->plan->more_bytes, session->plan->more_ns, session->plan);
+    return WEFT_OK;
 }
 
 void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns)

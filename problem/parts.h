@@ -22,13 +22,13 @@ enum {
     WEFT_MOST_WAYS = 3,
     WEFT_MOST_VARIANTS = WEFT_MOST_DISTANCES * WEFT_MOST_WAYS * 2
 };
-/* The most variants that a session plans: the first list, the best one in other sizes of blocks,
- * and its like in all but the cadence, which has at most two ways. Two more may be in no list: the
- * initial plan's, and the best one's with whole copies. */
+/* The most variants that a session plans: the first list, and for each order of micro-steps the
+ * best one in other sizes of blocks, and its like in all but the cadence, which has at most two
+ * ways. Two more may be in no list: the initial plan's, and the best one's with whole copies. */
 enum {
     WEFT_MOST_SCALED = WEFT_BLOCKS_AUTO - 1,
     WEFT_MOST_ALIKE = WEFT_MOST_DISTANCES * 2 * 2 - 1,
-    WEFT_MOST_PLANNED = WEFT_MOST_VARIANTS + WEFT_MOST_SCALED + WEFT_MOST_ALIKE + 2
+    WEFT_MOST_PLANNED = WEFT_MOST_VARIANTS + 2 * (WEFT_MOST_SCALED + WEFT_MOST_ALIKE + 2)
 };
 
 struct weft_problem_item {

@@ -215,8 +215,9 @@ int main(int argc, char **argv)
     emu_case_without_bits("tanh of large numbers is 1", tanh_of_large_numbers_is_1);
     return emu_end({"each<value_op<f16, gelu_erf_form> >", "each<turn_op<bf16, gelu_erf_form> >",
                     "each<value_op<float, tanh_form> >", "each<turn_op<f16, tanh_form> >",
-                    "each<soft_cap_op<bf16> >", "each<soft_cap_backward_op<float> >",
-                    "each<gelu_op<f16> >", "each<gelu_backward_op<bf16> >", "each<relu_op<float> >",
-                    "each<relu_backward_op<bf16> >", "each<squared_relu_op<f16> >",
-                    "each<squared_relu_backward_op<float> >", "each<sum_op<bf16> >"});
+                    "each<value_op<bf16, soft_cap_form> >", "each<turn_op<float, soft_cap_form> >",
+                    "each<value_op<f16, gelu_form> >", "each<turn_op<bf16, gelu_form> >",
+                    "each<value_op<float, relu_form> >", "each<turn_op<bf16, relu_form> >",
+                    "each<value_op<f16, squared_relu_form> >",
+                    "each<turn_op<float, squared_relu_form> >", "each<sum_op<bf16> >"});
 }

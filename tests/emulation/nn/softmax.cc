@@ -186,9 +186,10 @@ int main(int argc, char **argv)
     emu_case_without_bits("capped loss: the CPU's bits", the_capped_loss_is_the_cpus);
     emu_case("other masks: the CPU's bits", other_masks_are_the_cpus);
     emu_case_without_bits("a target outside is told", a_target_outside_is_told);
-    return emu_end({"masked_softmax<float>", "masked_softmax<bf16>", "masked_softmax<f16>",
-                    "softmax_backward<float>", "softmax_backward<bf16>", "softmax_backward<f16>",
-                    "cross_entropy_plain<float>", "cross_entropy_plain<bf16>",
-                    "cross_entropy_plain<f16>", "capped_cross_entropy<float>",
-                    "capped_cross_entropy<bf16>", "capped_cross_entropy<f16>"});
+    return emu_end(
+        {"masked_softmax<float>", "masked_softmax<bf16>", "masked_softmax<f16>",
+         "softmax_backward<float>", "softmax_backward<bf16>", "softmax_backward<f16>",
+         "logits_cross_entropy<float, plain_form>", "logits_cross_entropy<bf16, plain_form>",
+         "logits_cross_entropy<f16, plain_form>", "logits_cross_entropy<float, capped_form>",
+         "logits_cross_entropy<bf16, capped_form>", "logits_cross_entropy<f16, capped_form>"});
 }

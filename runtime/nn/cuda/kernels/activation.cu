@@ -4,7 +4,8 @@
 #include "runtime/nn/cuda/kernels/layers.h"
 #include "runtime/nn/erf.h"
 
-/* A form is a function, and a gradient times its slope, which follows from the input or the output. */
+/* A form is a function, and a gradient times its slope, which follows from the input or the output.
+ */
 struct gelu_form {
     GPU float value(float x) const
     {

@@ -107,8 +107,9 @@ struct capped_form {
  * the gradient near 1. */
 template <typename T, typename F>
 __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
-    logits_cross_entropy(F form, int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
-                  T *logits, double *losses, uint32_t *bad, bool wide)
+    logits_cross_entropy(F form, int64_t rows, int64_t width, int64_t stride,
+                         const int32_t *targets, T *logits, double *losses, uint32_t *bad,
+                         bool wide)
 {
     enum { EACH = team<T>::EACH };
     const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
@@ -214,8 +215,8 @@ static int launch_cross_entropy(F form, enum weft_dtype dtype, int64_t rows, int
     if (rows <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        return launch(logits_cross_entropy<T, F>, grid_of_rows<T>(rows), stream, form, rows, width, stride,
-                      targets, (T *)logits, losses, bad,
+        return launch(logits_cross_entropy<T, F>, grid_of_rows<T>(rows), stream, form, rows, width,
+                      stride, targets, (T *)logits, losses, bad,
                       rows_are_wide((const T *)logits, width, stride));
     });
 }

@@ -108,6 +108,162 @@ Test(json_keys, a_wrong_value_is_named)
     }
 }
 
+/* A struct with all that a table writes by itself. */
+enum key_hue { KEY_RED, KEY_BLUE };
+struct key_whole {
+    int32_t n_parts, none, below;
+    struct key_part *parts, inside;
+    enum key_hue hue, named;
+    int64_t limit, one, other;
+    bool is_there, is_odd;
+    const char *text;
+    struct weft_hash hash;
+    const int64_t *numbers;
+    int32_t n_numbers;
+};
+
+static const char *hue_name(int32_t hue)
+{
+    return key_colours[hue];
+}
+static const struct weft_key_names key_hues = {"hue", 2, hue_name};
+
+static void put_odd(const void *context, const void *source, struct weft_json_writer *writer)
+{
+    const struct key_whole *whole = source;
+    if (whole->is_odd) weft_json_put_string(writer, "odd", context);
+}
+
+static const struct weft_key_table key_inside_table =
+    WEFT_KEY_TABLE("Its own.", WEFT_KEY_COUNT(key_whole, n_numbers, "a count"));
+static const struct weft_key_table key_whole_table = WEFT_KEY_TABLE(
+    "All.", WEFT_KEY_PART(WEFT_KEY_CONST, "format", "whole", "of this file"), WEFT_KEY_VERSION(3),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "parts", key_whole, parts, n_parts,
+                   &key_part_table, "parts"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "none", key_whole, none, "0: left out"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_ZERO, "below", key_whole, below, 0, 9,
+                      "below 0: left out"),
+    WEFT_KEY_INSIDE_IF(WEFT_KEY_NEEDED, "inside", key_whole, inside, is_there, &key_part_table,
+                       "a part"),
+    WEFT_KEY_NAMED(WEFT_KEY_NEEDED, "hue", key_whole, hue, key_colours, "one of"),
+    WEFT_KEY_NAME_AS("named", key_whole, named, &key_hues, "by a function"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OR_NULL, "limit", key_whole, limit, "out of range: null"),
+    WEFT_KEY_COUNT_IF("one", key_whole, one, one, other, "with the other"),
+    WEFT_KEY_COUNT_IF("other", key_whole, other, one, other, "with the one"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "text", WEFT_KEY_TEXT, key_whole, text, "NULL: left out"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "hash", WEFT_KEY_HASH, key_whole, hash, "0: left out"),
+    WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "odd", NULL, put_odd, "of its own code"),
+    WEFT_KEY_OWN(WEFT_KEY_NEEDED, "own", &key_inside_table, "members of the struct"),
+    WEFT_KEY_ARRAY(WEFT_KEY_OPTIONAL | WEFT_KEY_UNREAD, WEFT_KEY_INT64, "numbers", key_whole,
+                   numbers, n_numbers, NULL, "numbers"));
+
+static void write_whole(const struct key_whole *whole, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_text_init(out);
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_keys_write(&key_whole_table, "context", whole, &writer);
+    weft_json_end_object(&writer);
+}
+
+static const int64_t key_numbers[] = {5, 6};
+static struct key_part key_parts[] = {{1}, {2}};
+static const struct key_whole key_full = {
+    .n_parts = 2,
+    .parts = key_parts,
+    .none = 4,
+    .inside = {3},
+    .hue = KEY_BLUE,
+    .named = KEY_BLUE,
+    .limit = 7,
+    .other = 8,
+    .is_there = true,
+    .is_odd = true,
+    .text = "a",
+    .hash = {1, 2},
+    .numbers = key_numbers,
+    .n_numbers = 2,
+};
+
+Test(json_keys, a_table_writes_a_struct)
+{
+    static const struct key_whole bare = {.below = -1, .limit = INT64_MAX};
+    struct weft_text text;
+    write_whole(&key_full, &text);
+    cr_assert_str_eq(weft_text_chars(&text),
+                     "{\"format\": \"whole\", \"version\": 3, \"parts\": [{\"small\": 1}, "
+                     "{\"small\": 2}], \"none\": 4, \"below\": 0, \"inside\": {\"small\": 3}, "
+                     "\"hue\": \"blue\", \"named\": \"blue\", \"limit\": 7, \"one\": 0, "
+                     "\"other\": 8, \"text\": \"a\", \"hash\": "
+                     "\"00000000000000010000000000000002\", \"odd\": \"context\", \"own\": "
+                     "{\"n_numbers\": 2}, \"numbers\": [5, 6]}");
+    weft_text_finish(&text);
+    write_whole(&bare, &text);
+    cr_assert_str_eq(weft_text_chars(&text),
+                     "{\"format\": \"whole\", \"version\": 3, \"parts\": [], \"hue\": \"red\", "
+                     "\"named\": \"red\", \"limit\": null, \"own\": {\"n_numbers\": 0}}");
+    weft_text_finish(&text);
+}
+
+Test(json_keys, a_table_reads_what_it_wrote)
+{
+    struct weft_text text, again;
+    struct weft_json *document = NULL;
+    struct weft_pool pool = {0};
+    struct weft_error err = {0};
+    struct key_whole back = {.numbers = key_numbers, .is_odd = true};
+    write_whole(&key_full, &text);
+    cr_assert_eq(weft_json_parse(weft_text_chars(&text), text.length, "text", &document, &err),
+                 WEFT_OK);
+    cr_assert_eq(
+        weft_keys_read(&key_whole_table, weft_json_root(document), "here", &pool, &back, &err),
+        WEFT_OK, "%s", err.text);
+    write_whole(&back, &again);
+    cr_assert_str_eq(weft_text_chars(&again), weft_text_chars(&text));
+    cr_assert(back.is_there && back.n_parts == 2 && back.parts[1].small == 2);
+    weft_text_finish(&again);
+    weft_text_finish(&text);
+    weft_json_destroy(document);
+    weft_pool_finish(&pool);
+}
+
+Test(json_keys, names_and_elements_are_checked)
+{
+    static const struct {
+        const char *from, *to, *word;
+    } cases[] = {
+        {"\"hue\": \"blue\"", "\"hue\": \"pink\"",
+         "hue is \"pink\"; must be one of \"red\", \"blue\""},
+        {"\"named\": \"blue\"", "\"named\": \"pink\"", "there is no hue \"pink\""},
+        {"{\"small\": 2}", "{\"small\": -2}", "here: parts[1]: the member \"small\""},
+        {"{\"small\": 3}", "{\"small\": -3}", "here: inside: the member \"small\""},
+    };
+    struct weft_text whole, text;
+    write_whole(&key_full, &whole);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_json *document = NULL;
+        struct weft_pool pool = {0};
+        struct weft_error err = {0};
+        struct key_whole back = {0};
+        const char *at = strstr(weft_text_chars(&whole), cases[i].from);
+        cr_assert_not_null(at, "%s", cases[i].from);
+        weft_text_init(&text);
+        weft_text_append(&text, weft_text_chars(&whole), (size_t)(at - weft_text_chars(&whole)));
+        weft_text_addf(&text, "%s%s", cases[i].to, at + strlen(cases[i].from));
+        cr_assert_eq(weft_json_parse(weft_text_chars(&text), text.length, "text", &document, &err),
+                     WEFT_OK);
+        cr_assert_eq(
+            weft_keys_read(&key_whole_table, weft_json_root(document), "here", &pool, &back, &err),
+            WEFT_E_DATA);
+        cr_assert_not_null(strstr(err.text, cases[i].word), "%s", err.text);
+        weft_text_finish(&text);
+        weft_json_destroy(document);
+        weft_pool_finish(&pool);
+    }
+    weft_text_finish(&whole);
+}
+
 Test(json_keys, an_open_table_allows_other_keys)
 {
     struct key_part part = {0};

@@ -46,12 +46,12 @@ static void put_strategies(const void *context, const void *source, struct weft_
     weft_strategies_write(&problem->decisions[group->decisions[0]], group->strategies, writer);
 }
 
-static const struct weft_key_table group_table = WEFT_KEY_TABLE(
-    "Decisions that are counted.",
-    WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, put_strategies,
-                 "each decision has one of them, or none"),
-    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT32, "decisions", weft_group, decisions, n_decisions,
-                   NULL, "increasing"));
+static const struct weft_key_table group_table =
+    WEFT_KEY_TABLE("Decisions that are counted.",
+                   WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, put_strategies,
+                                "each decision has one of them, or none"),
+                   WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT32, "decisions", weft_group,
+                                  decisions, n_decisions, NULL, "increasing"));
 
 static void put_row(const void *context, const void *source, struct weft_json_writer *writer)
 {
@@ -112,7 +112,8 @@ static const struct weft_key_table chain_table = WEFT_KEY_TABLE(
 static void put_lambda(const void *context, const void *source, struct weft_json_writer *writer)
 {
     const struct weft_prices *prices = source;
-    put_array(writer, "lambda", prices->lambda, n_lambda(((const struct written *)context)->problem));
+    put_array(writer, "lambda", prices->lambda,
+              n_lambda(((const struct written *)context)->problem));
 }
 
 static void put_mu(const void *context, const void *source, struct weft_json_writer *writer)
@@ -140,8 +141,8 @@ static const struct weft_key_table prices_table = WEFT_KEY_TABLE(
                  "of a byte by tier and slot, 2^-40 ns"),
     WEFT_KEY_PUT_RANGE(WEFT_KEY_LIST, WEFT_KEY_INT64, "pi", -WEFT_KEY_MOST, WEFT_KEY_MOST, put_pi,
                        "by group, ns"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "whole", weft_prices, whole, n_whole,
-                   &whole_table, "prices of whole rows"));
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "whole", weft_prices, whole,
+                   n_whole, &whole_table, "prices of whole rows"));
 
 static const char *const moment_names[WEFT_MOMENT_COUNT + 1] = {"placed", "begun", "ended", NULL};
 
@@ -220,8 +221,8 @@ static void put_tree(const void *context, const void *source, struct weft_json_w
 const struct weft_key_table weft_certificate_keys = WEFT_KEY_TABLE(
     "Proof of a bound; null if that is 0.",
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_certificate, problem, "its problem"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "groups", weft_certificate, groups, n_groups,
-                   &group_table, "nodes and whole rows name them"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "groups", weft_certificate,
+                   groups, n_groups, &group_table, "nodes and whole rows name them"),
     WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "prices", weft_certificate, prices, n_prices,
                    &prices_table, "leaves name them"),
     WEFT_KEY_PUT(WEFT_KEY_LIST, WEFT_KEY_VARIANT, "tree", node_tables, put_tree, "in preorder"));

@@ -298,8 +298,8 @@ static void write_value(const struct weft_file_key *key, const void *context, co
         weft_json_add_string(writer, ((const char *const *)key->of)[*(const int32_t *)at]);
         return;
     case WEFT_KEY_NAME:
-        weft_json_add_string(
-            writer, ((const struct weft_key_names *)key->of)->name(*(const int32_t *)at));
+        weft_json_add_string(writer,
+                             ((const struct weft_key_names *)key->of)->name(*(const int32_t *)at));
         return;
     case WEFT_KEY_OBJECT:
         weft_json_begin_object(writer);

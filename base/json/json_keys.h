@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A key table lists the keys of one kind of JSON object that Weft writes: name, type, range, member
- * of the struct and a line of text. It writes the object, reads it and makes its JSON Schema, so the
- * three agree. Objects that people write have field tables (spec/field.h). */
+ * of the struct and a line of text. It writes the object, reads it and makes its JSON Schema, so
+ * the three agree. Objects that people write have field tables (spec/field.h). */
 #ifndef WEFT_BASE_JSON_JSON_KEYS_H
 #define WEFT_BASE_JSON_JSON_KEYS_H
 
@@ -37,9 +37,9 @@ enum {
     WEFT_KEY_OR_NULL = 2, /* written for a text of NULL, and for an integer out of its range */
     WEFT_KEY_LIST = 4,
     WEFT_KEY_LISTS = 12,
-    WEFT_KEY_FLAT = 16,     /* objects are written on one line */
-    WEFT_KEY_ZERO = 32,     /* an optional integer is written from `least` on, also if it is 0 */
-    WEFT_KEY_UNREAD = 64    /* weft_keys_read leaves the member to its own code */
+    WEFT_KEY_FLAT = 16,  /* objects are written on one line */
+    WEFT_KEY_ZERO = 32,  /* an optional integer is written from `least` on, also if it is 0 */
+    WEFT_KEY_UNREAD = 64 /* weft_keys_read leaves the member to its own code */
 };
 
 /* Offset of a value that needs its own code: its range depends on other values, or it has parts. */
@@ -64,11 +64,11 @@ struct weft_file_key {
     int64_t least, most; /* of integers */
     const void *of;      /* APART: also a text that is written as it is */
     const char *text;
-    size_t size;            /* bytes of a list's element; APART: an integer that is written as it is */
-    size_t count;           /* offset of a list's int32_t count */
-    size_t given, n_given;  /* an optional member is written if one of these bytes is not 0; n_given
-                               0: one of its own. A bool becomes true if the member is read. */
-    weft_key_put_fn *put;   /* NULL: the table writes it */
+    size_t size;  /* bytes of a list's element; APART: an integer that is written as it is */
+    size_t count; /* offset of a list's int32_t count */
+    size_t given, n_given; /* an optional member is written if one of these bytes is not 0; n_given
+                              0: one of its own. A bool becomes true if the member is read. */
+    weft_key_put_fn *put;  /* NULL: the table writes it */
 };
 
 struct weft_key_table {
@@ -88,8 +88,8 @@ WEFT_MUST_USE enum weft_status weft_keys_read(const struct weft_key_table *table
                                               void *target, struct weft_error *err);
 
 /* Writes the keys of the struct at `source` into an object that has begun. The table of each row
- * that holds a struct or a list writes its parts. A row without an offset, text, integer or `put` is
- * left out. */
+ * that holds a struct or a list writes its parts. A row without an offset, text, integer or `put`
+ * is left out. */
 void weft_keys_write(const struct weft_key_table *table, const void *context, const void *source,
                      struct weft_json_writer *writer);
 

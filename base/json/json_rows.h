@@ -57,9 +57,9 @@
  * of objects are read, unless they are UNREAD; others have their own code. */
 #define WEFT_KEY_ARRAY(flags, kind, name, type, member, n_member, of, text)                        \
     {                                                                                              \
-        name, kind, (flags) | WEFT_KEY_LIST, offsetof(struct type, member), 0,                     \
-            WEFT_KEY_MOST, of, text, sizeof(*((struct type *)NULL)->member),                       \
-            offsetof(struct type, n_member), WEFT_KEY_GIVEN(type, n_member, n_member), NULL        \
+        name, kind, (flags) | WEFT_KEY_LIST, offsetof(struct type, member), 0, WEFT_KEY_MOST, of,  \
+            text, sizeof(*((struct type *)NULL)->member), offsetof(struct type, n_member),         \
+            WEFT_KEY_GIVEN(type, n_member, n_member), NULL                                         \
     }
 /* The number of a name, as an int or enum: a place of the NULL-terminated list `names`. */
 #define WEFT_KEY_NAMED(flags, name, type, member, names, text)                                     \

@@ -22,12 +22,12 @@ enum { SEAL_BYTES = 64 };
 static weft_key_put_fn put_origin_path, put_files, put_crcs, put_function, put_settings, put_reduce,
     put_group, put_bundle;
 
-const struct weft_key_table weft_origin_keys = WEFT_KEY_TABLE_OPEN(
-    "The origin of a run's first parameters (`weft train --from`).",
-    WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_TEXT, "path", NULL, put_origin_path,
-                 "of a checkpoint, or of a file of tensors"),
-    WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_origin, parameters,
-                   "fingerprint of all parameters before the first step"));
+const struct weft_key_table weft_origin_keys =
+    WEFT_KEY_TABLE_OPEN("The origin of a run's first parameters (`weft train --from`).",
+                        WEFT_KEY_PUT(WEFT_KEY_NEEDED, WEFT_KEY_TEXT, "path", NULL, put_origin_path,
+                                     "of a checkpoint, or of a file of tensors"),
+                        WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_origin, parameters,
+                                       "fingerprint of all parameters before the first step"));
 
 static const struct weft_key_table link_table =
     WEFT_KEY_TABLE_OPEN("The checkpoint before this one in the same directory.",
@@ -200,7 +200,8 @@ int32_t weft_manifest_compare(const char *settings, const char *before, struct w
 
 /* Writing */
 
-static void put_origin_path(const void *context, const void *source, struct weft_json_writer *writer)
+static void put_origin_path(const void *context, const void *source,
+                            struct weft_json_writer *writer)
 {
     const struct weft_origin *origin = source;
     (void)context;
@@ -298,8 +299,7 @@ static void put_bundle(const void *context, const void *source, struct weft_json
 {
     const struct weft_manifest *manifest = source;
     (void)context;
-    if (manifest->split.bundle > 1)
-        weft_json_put_integer(writer, "bundle", manifest->split.bundle);
+    if (manifest->split.bundle > 1) weft_json_put_integer(writer, "bundle", manifest->split.bundle);
 }
 
 static int write_seal(uint32_t crc, char out[SEAL_BYTES])

@@ -142,10 +142,7 @@ const struct weft_hub_row weft_hub_bert_rows[] = {
     ROW(IN_HEAD_NORM, "weight", "cls.predictions.transform.LayerNorm.weight"),
     ROW(IN_HEAD_NORM, "bias", "cls.predictions.transform.LayerNorm.bias"),
     ROW(IN_HEAD, "weight", "cls.predictions.decoder.weight"),
-    ROW(IN_HEAD, "bias", "cls.predictions.bias"),
-    BUFFER("embeddings.position_ids"),
-    LEFT_OUT(IN_NORM, "pooler.dense.weight"),
-    LEFT_OUT(IN_NORM, "pooler.dense.bias"),
+    ROW(IN_HEAD, "bias", "cls.predictions.bias"), BUFFER("embeddings.position_ids"),
+    LEFT_OUT(IN_NORM, "pooler.dense.weight"), LEFT_OUT(IN_NORM, "pooler.dense.bias"),
     LEFT_OUT(IN_HEAD, "cls.seq_relationship.weight"),
-    LEFT_OUT(IN_HEAD, "cls.seq_relationship.bias"),
-    END};
+    LEFT_OUT(IN_HEAD, "cls.seq_relationship.bias"), END};

@@ -5,12 +5,11 @@
 #include <stddef.h>
 
 static const char curve_text[] = "Times by size, linear between two points.";
-const struct weft_key_table weft_curve_bytes_keys =
-    WEFT_KEY_TABLE_OPEN(curve_text,
-                        WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "bytes", weft_curve, x, n,
-                                       NULL, "of a block or a collective, increasing"),
-                        WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "ns", weft_curve, ns, n,
-                                       NULL, "of each"));
+const struct weft_key_table weft_curve_bytes_keys = WEFT_KEY_TABLE_OPEN(
+    curve_text,
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "bytes", weft_curve, x, n, NULL,
+                   "of a block or a collective, increasing"),
+    WEFT_KEY_ARRAY(WEFT_KEY_UNREAD, WEFT_KEY_INT64, "ns", weft_curve, ns, n, NULL, "of each"));
 
 const struct weft_key_table weft_curve_elements_keys = WEFT_KEY_TABLE_OPEN(
     curve_text,

@@ -35,8 +35,8 @@ extern const struct weft_key_table weft_curve_bytes_keys, weft_curve_elements_ke
             &weft_curve_##by##_keys, text, 0, 0, WEFT_KEY_GIVEN(type, member.n, member.n), NULL    \
     }
 
-/* Reads a member {x_name: [...], "ns": [...]} of an object; a missing one gives an empty curve. WEFT_E_DATA names `source` and the
- * fault. */
+/* Reads a member {x_name: [...], "ns": [...]} of an object; a missing one gives an empty curve.
+ * WEFT_E_DATA names `source` and the fault. */
 WEFT_MUST_USE enum weft_status weft_curve_read(const struct weft_json_value *object,
                                                const char *source, const char *name,
                                                const char *x_name, struct weft_pool *pool,

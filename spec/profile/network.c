@@ -11,7 +11,7 @@ enum { MOST_HOSTS = 65536 };
 
 #define CURVE_OF(flags, name, group, kind, text)                                                   \
     WEFT_CURVE_KEY(flags, name, bytes, weft_profile_network, levels[group][kind], text)
-#define OF_NODE(name, kind, text) CURVE_OF(WEFT_KEY_NEEDED, name, WEFT_GROUP_NODE, kind, text)
+#define OF_NODE(name, kind, text)       CURVE_OF(WEFT_KEY_NEEDED, name, WEFT_GROUP_NODE, kind, text)
 #define ACROSS(flags, name, kind, text) CURVE_OF(flags, name, WEFT_GROUP_ACROSS, kind, text)
 
 static const struct weft_key_table host_table = WEFT_KEY_TABLE_OPEN(
@@ -35,10 +35,9 @@ const struct weft_key_table weft_profile_network_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_ARRAY(WEFT_KEY_FLAT, WEFT_KEY_OBJECT, "pairs", weft_profile_network, pairs, n_pairs,
                    &pair_table, "measured ones, in order of a, then b"));
 
-static const struct weft_key_table node_table =
-    WEFT_KEY_TABLE_OPEN("Collectives of the ranks of a node.",
-                        OF_NODE("all_gather", WEFT_ALL_GATHER, "parameters"),
-                        OF_NODE("reduce_scatter", WEFT_REDUCE_SCATTER, "gradients, to fp32"));
+static const struct weft_key_table node_table = WEFT_KEY_TABLE_OPEN(
+    "Collectives of the ranks of a node.", OF_NODE("all_gather", WEFT_ALL_GATHER, "parameters"),
+    OF_NODE("reduce_scatter", WEFT_REDUCE_SCATTER, "gradients, to fp32"));
 
 static const struct weft_key_table across_table = WEFT_KEY_TABLE_OPEN(
     "Collectives of the ranks of one place in their nodes.",

@@ -75,8 +75,7 @@ static const char format_name[] = "weft-profile";
 enum { MOST_RANKS = 65536 };
 const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
     "Figures that `weft profile` measured; cluster.profile names it.",
-    WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
-    WEFT_KEY_VERSION(VERSION),
+    WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"), WEFT_KEY_VERSION(VERSION),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_UNREAD, "weft", WEFT_KEY_TEXT, weft_profile,
                       program, "version of the program that wrote it"),
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_profile, source,
@@ -85,8 +84,8 @@ const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_RANGE(weft_profile, ranks, 1, MOST_RANKS, "that were measured together"),
     WEFT_KEY_INSIDE(WEFT_KEY_OPTIONAL | WEFT_KEY_FLAT | WEFT_KEY_UNREAD, "measured_on",
                     weft_profile, origin, &weft_profile_origin_keys, "by a program that notes it"),
-    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "layers", weft_profile, layers, n_layers,
-                   &times_table, "a time for each key"),
+    WEFT_KEY_ARRAY(WEFT_KEY_FLAT | WEFT_KEY_UNREAD, WEFT_KEY_OBJECT, "layers", weft_profile, layers,
+                   n_layers, &times_table, "a time for each key"),
     WEFT_KEY_OWN(WEFT_KEY_UNREAD, "collectives", &collectives_table, "by size"),
     TEXT_IF(device, "that was measured, if it is not `cpu`"),
     TEXT_IF(kernels, "measured way to compute products"),

@@ -24,8 +24,8 @@ enum { MOST_THREADS = 65536 };
     WEFT_KEY_RANGE(weft_profile_##tier, member, 1, WEFT_RATE_ONE, text)
 
 const struct weft_key_table weft_profile_host_keys = WEFT_KEY_TABLE_OPEN(
-    "Memory of the host, with all local ranks at work.", CURVE(host, down, "copies to the host, alone"),
-    CURVE(host, up, "copies from the host, alone"),
+    "Memory of the host, with all local ranks at work.",
+    CURVE(host, down, "copies to the host, alone"), CURVE(host, up, "copies from the host, alone"),
     SHARE(host, down_beside, "of that speed while copies go up; 1024 is all of it"),
     SHARE(host, up_beside, "of that speed while copies go down; 1024 is all of it"),
     WEFT_KEY_RANGE(weft_profile_host, threads, 0, MOST_THREADS, "of updates"),

@@ -59,7 +59,7 @@ static struct weft_mpi_flow header_flow(struct weft_mpi_comm *c)
 }
 
 enum weft_status weft_mpi_send_flows(struct weft_mpi_comm *c, const struct weft_mpi_flow *flows,
-                                       int32_t n, struct weft_error *err)
+                                     int32_t n, struct weft_error *err)
 {
     struct weft_error why = {.status = WEFT_OK};
     if (weft_mpi_exchange_flows(&c->rounds, flows, n, &why) == WEFT_OK) return WEFT_OK;
@@ -67,8 +67,8 @@ enum weft_status weft_mpi_send_flows(struct weft_mpi_comm *c, const struct weft_
 }
 
 enum weft_status weft_mpi_make_call(struct weft_mpi_comm *c, const struct weft_comm_call *call,
-                                     int64_t arrival_ns, int32_t n, int64_t *latest_ns,
-                                     struct weft_error *err)
+                                    int64_t arrival_ns, int32_t n, int64_t *latest_ns,
+                                    struct weft_error *err)
 {
     if (c->broken.status == WEFT_OK && atomic_load(&c->cancelled)) weft_mpi_fail_cancelled(c);
     if (c->broken.status != WEFT_OK) return weft_mpi_fail_for_good(c, err);
@@ -146,8 +146,10 @@ static enum weft_status mpi_attach(struct weft_comm *comm, const struct weft_are
     struct weft_mpi_comm *c = weft_mpi_comm_of(comm);
     (void)reads; /* peers only get sent bytes */
     (void)err;
-    c->memory = comm->trunk != NULL ? weft_mpi_comm_of(comm->trunk)->memory : weft_arena_memory(comm->arena);
-    c->span_bytes = comm->trunk != NULL ? weft_mpi_comm_of(comm->trunk)->span_bytes : shape->span_bytes;
+    c->memory = comm->trunk != NULL ? weft_mpi_comm_of(comm->trunk)->memory
+                                    : weft_arena_memory(comm->arena);
+    c->span_bytes =
+        comm->trunk != NULL ? weft_mpi_comm_of(comm->trunk)->span_bytes : shape->span_bytes;
     return WEFT_OK;
 }
 

@@ -30,17 +30,18 @@ struct weft_mpi_farewell {
     uint32_t unused[9];
 };
 
-_Static_assert(sizeof(struct weft_mpi_farewell) == WEFT_MPI_FAREWELL_BYTES, "a farewell is one message");
+_Static_assert(sizeof(struct weft_mpi_farewell) == WEFT_MPI_FAREWELL_BYTES,
+               "a farewell is one message");
 
 struct weft_mpi_comm {
     struct weft_comm comm; /* first */
     struct weft_mpi *mpi;
     int64_t timeout_ns, spin_ns;
     struct weft_mpi_rounds rounds;
-    struct weft_comm_meter meter; /* of collectives */
-    struct weft_mpi_flow *flows;  /* of a call: its header, then the data */
-    struct weft_mpi_header own, *headers;  /* [ranks], of the latest call */
-    uint32_t *heard;              /* [ranks], the peer's latest call that this rank knows of */
+    struct weft_comm_meter meter;         /* of collectives */
+    struct weft_mpi_flow *flows;          /* of a call: its header, then the data */
+    struct weft_mpi_header own, *headers; /* [ranks], of the latest call */
+    uint32_t *heard; /* [ranks], the peer's latest call that this rank knows of */
     char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks of all], the trunk's */
     pthread_mutex_t lock;                /* of the farewell, since any thread may cancel */
     struct weft_mpi_farewell farewell;

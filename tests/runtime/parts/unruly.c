@@ -83,8 +83,8 @@ static void cut_agreement(const struct unruly *u, const struct weft_comm_job *jo
     const int64_t first = cut(u, call->count), ahead = first * (int64_t)sizeof(uint64_t);
     const int64_t first_ns = first > 0 ? job->ns / 2 : 0;
     parts[0] = weft_comm_job_of_agreement(call->from, call->to, first, first_ns);
-    parts[1] = weft_comm_job_of_agreement(call->from + ahead, call->to + ahead,
-                                          call->count - first, job->ns - first_ns);
+    parts[1] = weft_comm_job_of_agreement(call->from + ahead, call->to + ahead, call->count - first,
+                                          job->ns - first_ns);
 }
 
 static void unruly_post(struct weft_comm *comm, struct weft_stream *channel,

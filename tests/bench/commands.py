@@ -48,6 +48,8 @@ RUNS = {
         ("python3 bench/network/hosts.py {build} --models gpt-10m --rates 1000 --hybrid-rates 1000 --variants hsdp", False),
     "python3 bench/network/collectives.py":
         ("python3 bench/network/collectives.py {build} --sections levels --libraries openmpi --hosts 2", False),
+    "python3 bench/network/nodes.py":
+        ("python3 bench/network/nodes.py {build} --hosts 2 --ways nodes", False),
     "python3 bench/network/bits.py":
         ("python3 bench/network/bits.py {build} --libraries openmpi --policies fsdp --layouts 2x1", False),
     "python3 bench/network/kills.py": ("python3 bench/network/kills.py {build} --kills 1", False),
@@ -71,7 +73,7 @@ RUNS = {
     "python3 bench/planner/unseen.py":
         ("python3 bench/planner/unseen.py --build {build} --configs 1 --draw 5 --kinds fsdp2 --work 1M", True),
     "python3 bench/planner/levels.py": ("python3 bench/planner/levels.py --build {build} --work 1M --models gpt2-xl", False),
-    "python3 bench/planner/nodes.py": ("python3 bench/planner/nodes.py --build {build} --work 1M --most-work 1M --model gpt2-xl "
+    "python3 bench/planner/nodes.py": ("python3 bench/planner/nodes.py --build {build} --work 1M --most-work 1M --models gpt2-xl "
                                        "--limits 80GB --networks 25", False),
     "python3 bench/planner/averages.py": ("python3 bench/planner/averages.py --build {build} --work 1M --models gpt2-xl "
                                           "--networks 25 --steps 16 --no-jitter", False),

@@ -117,14 +117,14 @@ static void item_chain(struct chain_builder *b, struct weft_item item_chain, uin
         weft_decision_policies(&b->problem->decisions[item_chain.decision], policies);
     if (item_chain.strategies == 0) return;
     item_chain.acquires = item_chain.may_block = item_chain.kind == WEFT_ALL_GATHER;
-    b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns, -1};
+    b->problem->items[b->problem->n_items++] = (struct weft_problem_item){
+        .item = item_chain, .lane = WEFT_LANE_FIRST, .block_ns = block_ns, .after = -1};
     if (!updates_on_host(b->chain) || !item_chain.acquires || item_chain.gather > 0) return;
     /* What the host updates is gathered behind that. */
     item_chain.strategies <<= 2 * b->problem->decisions[item_chain.decision].n_strategies;
     item_chain.first = 0;
-    b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns, -1};
+    b->problem->items[b->problem->n_items++] = (struct weft_problem_item){
+        .item = item_chain, .lane = WEFT_LANE_FIRST, .block_ns = block_ns, .after = -1};
 }
 
 static void add_items(struct chain_builder *b, int32_t u)
@@ -183,11 +183,12 @@ static void item_state_chain(struct chain_builder *b, int32_t u, bool comes, int
                                    .stair_bytes = bytes,
                                    .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE};
     b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){item,
-                                   disk    ? DISK_LANE
-                                   : comes ? UP_LANE
-                                           : DOWN_LANE,
-                                   disk ? b->chain->disk_ns[u] : b->chain->host_ns[u], -1};
+        (struct weft_problem_item){.item = item,
+                                   .lane = disk    ? DISK_LANE
+                                           : comes ? UP_LANE
+                                                   : DOWN_LANE,
+                                   .block_ns = disk ? b->chain->disk_ns[u] : b->chain->host_ns[u],
+                                   .after = -1};
 }
 
 /* The first item of a unit that the strategy has, of a kind. */
@@ -219,18 +220,21 @@ static void items_there_chain(struct chain_builder *b, int32_t u, int32_t n)
                              .block_bytes = b->chain->block_bytes[u] / 2,
                              .stair_bytes = b->chain->block_bytes[u] / 2,
                              .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS};
-    problem->items[problem->n_items++] = (struct weft_problem_item){
-        item, DOWN_LANE, b->chain->host_ns[u], find_item_chain(b, u, WEFT_REDUCE_SCATTER, 2 * n)};
+    problem->items[problem->n_items++] =
+        (struct weft_problem_item){.item = item,
+                                   .lane = DOWN_LANE,
+                                   .block_ns = b->chain->host_ns[u],
+                                   .after = find_item_chain(b, u, WEFT_REDUCE_SCATTER, 2 * n)};
     item.kind = WEFT_HOST_UPDATE;
     item.acquires = true;
     item.first = 0;
     item.last = 1 + layers + u;
     item.stair_bytes = 0;
-    problem->items[problem->n_items++] =
-        (struct weft_problem_item){item, HOST_LANE, b->chain->update_ns[u], -1};
+    problem->items[problem->n_items++] = (struct weft_problem_item){
+        .item = item, .lane = HOST_LANE, .block_ns = b->chain->update_ns[u], .after = -1};
     item.kind = WEFT_PARAMETERS_UP;
-    problem->items[problem->n_items++] =
-        (struct weft_problem_item){item, UP_LANE, b->chain->host_ns[u], first + 1};
+    problem->items[problem->n_items++] = (struct weft_problem_item){
+        .item = item, .lane = UP_LANE, .block_ns = b->chain->host_ns[u], .after = first + 1};
     for (int32_t k = 2 * n; k < 3 * n; k++)
         problem->items[find_item_chain(b, u, WEFT_ALL_GATHER, k)].after = first + 2;
 }

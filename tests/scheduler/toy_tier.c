@@ -75,8 +75,10 @@ static void add_copies(struct weft_problem *problem, int32_t unit, int32_t offlo
     up.first = 2 * n + 1;
     up.last = 3 * n - 1;
     int32_t lane = problem->n_lanes - 1;
-    insert_item(problem, (struct weft_problem_item){down, lane, copy_ns, -1});
-    insert_item(problem, (struct weft_problem_item){up, lane, copy_ns, -1});
+    insert_item(problem, (struct weft_problem_item){
+                             .item = down, .lane = lane, .block_ns = copy_ns, .after = -1});
+    insert_item(problem, (struct weft_problem_item){
+                             .item = up, .lane = lane, .block_ns = copy_ns, .after = -1});
 }
 
 /* A copy of sdp whose state is on the host, and on the device from the last backward to the update.

@@ -481,7 +481,7 @@ static const struct weft_field plan_fields[] = {
      "order of micro-steps: step, one after the other; layer, all of them run through each layer "
      "before the next one; an integer, through so many layers before the next ones. A step then "
      "gathers and reduces each unit once, and keeps the layers' inputs of all micro-steps. auto: "
-     "step and layer are both planned, within one work limit, and the faster plan found is taken"},
+     "step and layer are planned, each with half of the work, and the faster plan is taken"},
     {"recompute", WEFT_FIELD_STRING, AT(weft_plan_options, recompute), "null", 1, 0, NULL, NULL,
      "recomputation of saved activations in backward: a level (none, light, selective, medium, "
      "deep, whole) or several, separated by commas, auto (any level; the planner decides for each "

@@ -133,7 +133,7 @@ int main(int argc, char **argv)
         ask.levels = levels[roll(&dice, 0, 2)];
         ask.room = roll(&dice, 1, 4);
         ask.half = INT64_C(1) << roll(&dice, 0, 5);
-        if (random_whole_shape(seed) != RANDOM_TINY) continue;
+        if (random_whole_shape(seed) != RANDOM_TINY && seed % 20 != 0) continue;
         fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
         n_both += check_seed(&ask) == 2;
     }

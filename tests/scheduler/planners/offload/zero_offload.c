@@ -70,7 +70,7 @@ Test(zero_offload, needs_updates_on_the_host)
     struct weft_problem *problem = chain_problem(&without);
     struct chain_plan plan = chain_plan(problem, "zero-offload", INT64_MAX);
     cr_assert_eq(plan.status, WEFT_E_INFEASIBLE);
-    cr_assert(strstr(plan.err.text, "tier host that is updated there") != NULL, "%s",
+    cr_assert(strstr(plan.err.text, "tier host that is updated on the host") != NULL, "%s",
               plan.err.text);
     weft_problem_destroy(problem);
 }

@@ -124,53 +124,83 @@ static enum weft_status check_overrides(const struct weft_cli *cli, struct weft_
     return WEFT_OK;
 }
 
-/* The origin of a run without checkpoints is in its result alone. */
-static void read_result(struct weft_replay *r)
+/* Reads a JSON file of the run, if it is there; *out NULL: it is not. WEFT_E_DATA names a damaged
+ * one, and the reason why a replay needs it. */
+static enum weft_status read_file(const struct weft_replay *r, const char *name,
+                                  const char *needed_for, struct weft_json **out,
+                                  struct weft_error *err)
 {
     struct weft_text path;
+    struct weft_error why = {0};
+    enum weft_status status = WEFT_OK;
+    *out = NULL;
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/%s", r->run, name);
+    if (!weft_text_ok(&path))
+        status = weft_fail_memory(err, "a path");
+    else if (access(weft_text_chars(&path), F_OK) == 0 &&
+             weft_json_read(weft_text_chars(&path), out, &why) != WEFT_OK)
+        status = weft_fail(err, WEFT_E_DATA, "%s. Without checkpoints it alone says %s", why.text,
+                           needed_for);
+    weft_text_finish(&path);
+    return status;
+}
+
+/* The origin of a run without checkpoints is in its result alone. */
+static enum weft_status read_result(struct weft_replay *r, struct weft_error *err)
+{
     struct weft_json *document = NULL;
     const char *origin = NULL;
-    weft_text_init(&path);
-    weft_text_addf(&path, "%s/result.json", r->run);
-    if (access(weft_text_chars(&path), F_OK) == 0 &&
-        weft_json_read(weft_text_chars(&path), &document, NULL) == WEFT_OK &&
+    WEFT_TRY(read_file(r, "result.json", "with which parameters the run began", &document, err));
+    if (document != NULL &&
         weft_json_string(
             weft_json_member(weft_json_member(weft_json_root(document), "origin"), "path"),
             &origin))
         snprintf(r->origin, sizeof r->origin, "%s", origin);
     weft_json_destroy(document);
-    weft_text_finish(&path);
+    return WEFT_OK;
 }
 
-/* Without checkpoints the run's plan alone says by how many layers micro-steps took turns. */
-static void read_turns(const struct weft_replay *r, struct weft_manifest_split *split)
+static bool asks_order(const struct weft_cli *cli)
 {
-    struct weft_text path;
-    struct weft_json *document = NULL;
-    weft_text_init(&path);
-    weft_text_addf(&path, "%s/plan.json", r->run);
-    if (access(weft_text_chars(&path), F_OK) == 0 &&
-        weft_json_read(weft_text_chars(&path), &document, NULL) == WEFT_OK) {
-        const struct weft_json_value *problem =
-            weft_json_member(weft_json_root(document), "problem");
-        weft_json_integer(weft_json_member(weft_json_member(problem, "period"), "layers"),
-                          &split->layers);
-    }
-    weft_json_destroy(document);
-    weft_text_finish(&path);
+    for (int32_t i = 0; i < cli->n_overrides; i++)
+        if (strncmp(cli->overrides[i], "plan.micro_step_order=", 22) == 0) return true;
+    return false;
 }
 
-/* Reads the order of sums and the origin, which are the same in all checkpoints of the run. */
+/* Without checkpoints the run's plan alone says by how many layers micro-steps took turns. Bits
+ * depend on that if the model ties a tensor. */
+static enum weft_status read_turns(const struct weft_replay *r, const struct weft_config *config,
+                                   struct weft_manifest_split *split, struct weft_error *err)
+{
+    static const char needed_for[] = "in which order micro-steps ran, on which the terms of a tied "
+                                     "tensor depend (plan.micro_step_order)";
+    struct weft_json *document = NULL;
+    if (r->n_kept > 0 || !weft_model_ties(config->model) ||
+        (!weft_config_opens_turns(config) && !asks_order(r->cli)))
+        return WEFT_OK;
+    WEFT_TRY(read_file(r, "plan.json", needed_for, &document, err));
+    const struct weft_json_value *period =
+        document == NULL
+            ? NULL
+            : weft_json_member(weft_json_member(weft_json_root(document), "problem"), "period");
+    if (period != NULL) weft_json_integer(weft_json_member(period, "layers"), &split->layers);
+    const bool is_there = document != NULL, is_plan = period != NULL;
+    weft_json_destroy(document);
+    if (is_plan) return WEFT_OK;
+    return weft_fail(err, is_there ? WEFT_E_DATA : WEFT_E_NO_INPUT,
+                     "%s/plan.json: %s. Without checkpoints it alone says %s", r->run,
+                     is_there ? "has no period of a plan" : "is missing", needed_for);
+}
+
+/* Reads the order of sums and the origin, which are the same in all checkpoints of the run. Without
+ * one the order is not known yet. */
 static enum weft_status read_order(struct weft_replay *r, struct weft_manifest_split *split,
                                    struct weft_error *err)
 {
     struct weft_checkpoint *checkpoint = NULL;
     *split = (struct weft_manifest_split){0};
-    if (r->n_kept == 0) {
-        read_result(r);
-        read_turns(r, split);
-        return WEFT_OK;
-    }
+    if (r->n_kept == 0) return read_result(r, err);
     WEFT_TRY(weft_replay_kept(r, r->kept[r->n_kept - 1], &checkpoint, err));
     *split = checkpoint->manifest->split;
     snprintf(r->origin, sizeof r->origin, "%s", checkpoint->manifest->origin.path);
@@ -233,12 +263,8 @@ static enum weft_status check_turns(const struct weft_replay *r,
                                     const struct weft_manifest_split *split,
                                     const struct weft_config *config, struct weft_error *err)
 {
-    const struct weft_cli *cli = r->cli;
-    bool asked = false;
-    for (int32_t i = 0; i < cli->n_overrides; i++)
-        asked |= strncmp(cli->overrides[i], "plan.micro_step_order=", 22) == 0;
     const int64_t layers = weft_config_turn_layers(config);
-    if (!asked || split->micro_steps == 1 ||
+    if (!asks_order(r->cli) || split->micro_steps == 1 ||
         weft_model_ties_alike(config->model, split->layers, layers))
         return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
@@ -271,6 +297,7 @@ static enum weft_status read_config(struct weft_replay *r, struct weft_error *er
             "--groups and --dump: one rank computes all groups of a step, one after the other: "
             "leave out -n %lld",
             (long long)config->cluster.ranks);
+    WEFT_TRY(read_turns(r, config, &split, err));
     WEFT_TRY(keep_order(r, &split, config, own_ranks, err));
     WEFT_TRY(check_turns(r, &split, config, err));
     /* Another limit or planner has the run's times. Another number of ranks has not. */

@@ -215,6 +215,25 @@ def a_replay_with_another_plan_has_the_runs_order(weft):
 
 
 @case
+def a_replay_needs_the_runs_plan_for_an_open_order(weft):
+    """Without checkpoints the plan alone has the order. Other models need no order for their bits."""
+    alone = {"train__checkpoint": {"at_end": False}, "train__reduce": "step"}
+    fingerprint(weft, of("auto", model__layers=TIED, **alone), "alone")
+    path, limit = weft.directory / "alone/plan.json", ("--memory-limit", "2GiB")
+    made = path.read_text()
+    for damage, code, words in (("{", 65, "alone/plan.json"), ("{}", 65, "has no period of a plan"), (None, 66, "is missing")):
+        path.write_text(damage) if damage else path.unlink()
+        weft.expect(code, "replay", "alone", *limit, says=["alone/plan.json", words, "in which order micro-steps ran"])
+    path.write_text(made)
+    assert "equal" in weft.expect(0, "replay", "alone", *limit)
+    (weft.directory / "alone/result.json").write_text("{")
+    weft.expect(65, "replay", "alone", *limit, says=["alone/result.json", "with which parameters the run began"])
+    fingerprint(weft, of("auto", **alone), "untied")
+    (weft.directory / "untied/plan.json").write_text("{")
+    assert "equal" in weft.expect(0, "replay", "untied", *limit)
+
+
+@case
 def a_resumed_run_tells_its_ranks_the_order(weft):
     saved = {"model__layers": TIED, "train__checkpoint": {"every": 2, "at_end": True}, "train__steps": 4}
     whole = fingerprint(weft, of(2, **saved), "two")

@@ -56,9 +56,12 @@ static void answer_run(struct weft_page *page, const struct weft_source *record,
         weft_text_addf(out, "; the loss goes from %.4f to %.4f in %lld steps",
                        metrics->steps[0].loss, metrics->steps[metrics->n_steps - 1].loss,
                        (long long)metrics->n_steps);
-    weft_text_add(out, record->result != NULL
-                           ? "."
-                           : ". The run has no result yet: it goes on, or it was killed.");
+    if (record->damaged_result != NULL)
+        weft_text_addf(out, ". The run's result is damaged: %s.", record->damaged_result);
+    else
+        weft_text_add(out, record->result != NULL
+                               ? "."
+                               : ". The run has no result yet: it goes on, or it was killed.");
 }
 
 static void answer_plan(const struct weft_plan *plan, struct weft_text *out)

@@ -96,6 +96,16 @@ static void read_document(struct weft_source *record, const char *name, struct w
     if (weft_json_read(join_path(record, name), out, &ignored) != WEFT_OK) *out = NULL;
 }
 
+/* The result, which a run that goes on has not. */
+static void read_result(struct weft_source *record)
+{
+    struct weft_error why = {0};
+    if (!has_file(record, "result.json")) return;
+    if (weft_json_read(join_path(record, "result.json"), &record->result, &why) == WEFT_OK) return;
+    record->result = NULL;
+    record->damaged_result = keep_reason(record, why.text);
+}
+
 /* Nothing without one, or with one of another version. */
 static enum weft_status read_profile(struct weft_source *record, struct weft_error *err)
 {
@@ -155,7 +165,7 @@ static enum weft_status read_run(struct weft_source *record, const char *trace,
     status = weft_record_read_metrics(join_path(record, "metrics.jsonl"), record, &why);
     WEFT_TRY(forgive_part(record, status, &why, &record->lacks_steps, err));
     read_document(record, "config.json", &record->config);
-    read_document(record, "result.json", &record->result);
+    read_result(record);
     read_config_text(record);
     if (record->result != NULL)
         WEFT_TRY(weft_record_read_hosts(weft_json_root(record->result), record, err));

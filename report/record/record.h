@@ -121,6 +121,8 @@ struct weft_source {
     struct weft_sweep *sweep;        /* SWEEP */
     struct weft_record_best *best;   /* BEST */
     const char *lacks_plan, *lacks_trace, *lacks_steps; /* why; NULL: it lacks nothing */
+    const char
+        *damaged_result; /* why its result.json cannot be read; NULL: it can, or is missing */
 };
 
 /* Reads `path`. `trace` is a run's or a plan's trace; NULL: RUN/trace.json, if it is there.

@@ -641,6 +641,18 @@ def a_live_report_follows_its_run(weft):
 
 
 @case
+def a_damaged_result_is_called_damaged(weft):
+    train(weft, "done")
+    weft.write("done/result.json", '{"kind": "result", ')
+    weft.expect(0, "report", "done", "-o", "damaged.html")
+    page = read_page(weft, "damaged.html")
+    assert "result is damaged: " in page and "done/result.json" in page and "no result yet" not in page
+    os.remove(weft.path("done/result.json"))
+    weft.expect(0, "report", "done", "-o", "missing.html")
+    assert "has no result yet" in read_page(weft, "missing.html")
+
+
+@case
 def a_browser_sees_no_fault_either(weft):
     """No script error, no request, no overlap of labels, contrast, and no page wider than its window."""
     if "WEFT_CHROMIUM" not in os.environ:

@@ -192,15 +192,15 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
 }
 
 /* Refuses the limit, and names the one at which the leanest plan fits. Reports first if a rule does
- * not apply. */
+ * not apply. A draft names the least rows alone, since probes in pages take long. */
 static enum weft_status refuse_limit(struct weft_paged *run, const char *refusal,
                                      struct weft_error *err)
 {
-    int64_t bytes;
+    const bool probes = run->inputs != NULL && !run->options->draft;
+    int64_t bytes = 0;
     WEFT_TRY(check_rule_applies(run, err));
-    WEFT_TRY(find_least_paged(run, &bytes, err));
-    return weft_fail_infeasible(run->table, run->planner->name, refusal, run->inputs ? bytes : 0,
-                                err);
+    if (probes) WEFT_TRY(find_least_paged(run, &bytes, err));
+    return weft_fail_infeasible(run->table, run->planner->name, refusal, bytes, err);
 }
 
 /* Probes the limit by greedy if ilp found no plan, and then the least limit, which a refusal would

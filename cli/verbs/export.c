@@ -13,6 +13,7 @@
 #include "report/export/fsdp2.h"
 #include "report/export/others.h"
 #include "scheduler/planners/deepspeed.h"
+#include "spec/profile/profile.h"
 
 static enum weft_status refuse_snippet(const struct weft_cli *cli, struct weft_error *err)
 {
@@ -179,6 +180,24 @@ static enum weft_status find_target(const char *name, const struct export_target
     return weft_fail(err, WEFT_E_USAGE, "--to %s: no such target; %s", name, target_names);
 }
 
+/* A plan names no optimizer. Its step's record has squares of each tensor's gradient with one that
+ * has one second moment a tensor, which no other runtime's state has. */
+static enum weft_status check_optimizer(const struct weft_problem *problem, const char *source,
+                                        struct weft_error *err)
+{
+    const int64_t plain = weft_arena_round(weft_record_bytes(0, false));
+    if (weft_problem_target(problem)->is_foreign) return WEFT_OK;
+    for (int32_t i = 0; i < problem->n_common; i++)
+        if (problem->common[i].category == WEFT_CATEGORY_COMMUNICATION &&
+            problem->common[i].bytes != plain)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: is of an optimizer with one second moment a tensor (adam_mini), "
+                             "and its state is Weft's alone: plan with train.optimizer.type "
+                             "\"adamw\"",
+                             source);
+    return WEFT_OK;
+}
+
 static enum weft_status export_plan(const struct weft_cli *cli, const struct export_target *target,
                                     struct weft_error *err)
 {
@@ -191,6 +210,7 @@ static enum weft_status export_plan(const struct weft_cli *cli, const struct exp
                          cli->dtype != NULL ? "--dtype" : "--shard-size");
     enum weft_status status = weft_plan_read(cli->operands[0], &plan, err);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
+    if (status == WEFT_OK) status = check_optimizer(plan->problem, cli->operands[0], err);
     weft_text_init(&out.snippet);
     if (status == WEFT_OK) status = target->write(cli, plan, &out, err);
     if (status == WEFT_OK)

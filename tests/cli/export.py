@@ -359,5 +359,16 @@ def a_target_is_needed(weft):
     weft.expect(66, "export", "none.json", "--to", "fsdp2")
 
 
+@case
+def a_plan_of_adam_mini_is_no_other_runtimes(weft):
+    """The plan's problem tells it, so also without a config. Plans of other optimizers are written."""
+    for optimizer, code in (("adam_mini", 65), ("adamw", 0), ("lamb", 0)):
+        plan(weft, config(train__optimizer={"type": optimizer, "lr": 1e-3}), "--planner", "all-fsdp")
+        for target in ("megatron-fsdp", "deepspeed", "fsdp2"):
+            flags = ("--config", "run.json", "--force") if target == "fsdp2" else ()
+            weft.expect(code, "export", "plan.json", "--to", target, *flags,
+                        **({"says": ["plan.json: ", "one second moment a tensor (adam_mini)"]} if code else {}))
+
+
 if __name__ == "__main__":
     main(sys.argv[1])

@@ -97,6 +97,41 @@ bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch, int
     return true;
 }
 
+/* Gives the config's ranks a run's batch in `rounds` rounds of its groups. */
+static void take_order(struct weft_config *config, const struct weft_order *order, int64_t batch,
+                       int64_t rounds)
+{
+    struct weft_train *train = &config->train;
+    /* Averages over nodes and delayed reductions exclude train.group. */
+    const bool names_group = train->every == 0 && train->delay == 0;
+    /* Several rounds have one order. Without tied tensors both orders give the same sums. */
+    if (rounds > 1 && weft_config_turn_layers(config) > 0)
+        config->plan.micro_step_order = WEFT_ORDER_BY_STEP;
+    train->batch = batch;
+    train->asked.micro_batch = order->micro_batch;
+    train->asked.grad_accum = 0;
+    train->group = names_group ? order->group : 0;
+    train->cadence = names_group   ? WEFT_CADENCE_AUTO
+                     : rounds == 1 ? WEFT_CADENCE_STEP
+                                   : WEFT_CADENCE_MICRO_STEP;
+    train->micro_batch = order->micro_batch;
+    train->grad_accum = weft_config_micro_steps(config, order->micro_batch, &train->idle);
+}
+
+/* Without train.batch fewer ranks would have a smaller batch. */
+static enum weft_status refuse_order(const struct weft_config *config,
+                                     const struct weft_order *order, struct weft_error *err)
+{
+    const long long batch =
+        (long long)(weft_order_groups(order) * order->group * order->micro_batch);
+    return weft_fail(err, WEFT_E_USAGE,
+                     "%lld ranks cannot take the %lld samples of a step that %lld ranks began, in "
+                     "the same groups: start %lld ranks (-n %lld), or set train.batch to %lld for "
+                     "sums that round otherwise",
+                     (long long)config->cluster.ranks, batch, (long long)order->ranks,
+                     (long long)order->ranks, (long long)order->ranks, batch);
+}
+
 enum weft_status weft_config_keep_order(struct weft_config *config, const struct weft_order *order,
                                         enum weft_order_kept *out, struct weft_error *err)
 {
@@ -123,24 +158,18 @@ enum weft_status weft_config_keep_order(struct weft_config *config, const struct
     /* Averages over nodes and delayed reductions exclude train.group. */
     const bool names_group = train->every == 0 && train->delay == 0;
     *out = groups < ranks && train->batch > 0 ? WEFT_ORDER_FEWER : WEFT_ORDER_LOST;
-    if (groups < ranks || rounds > WEFT_MOST_MICRO_STEPS / order->group || !adds_up ||
-        order->bundle != weft_config_bundle(config) ||
-        (!names_group && rounds > 1 && order->group > 1))
-        return WEFT_OK;
-    const bool is_tied = rounds > 1 && order->layers > 0 && weft_model_ties(config->model);
-    *out = is_tied ? WEFT_ORDER_TIED : WEFT_ORDER_KEPT;
-    /* Several rounds have one order. Without tied tensors both orders give the same sums. */
-    if (rounds > 1 && weft_config_turn_layers(config) > 0)
-        config->plan.micro_step_order = WEFT_ORDER_BY_STEP;
-    train->batch = batch;
-    train->asked.micro_batch = order->micro_batch;
-    train->asked.grad_accum = 0;
-    train->group = names_group ? order->group : 0;
-    train->cadence = names_group   ? WEFT_CADENCE_AUTO
-                     : rounds == 1 ? WEFT_CADENCE_STEP
-                                   : WEFT_CADENCE_MICRO_STEP;
-    train->micro_batch = order->micro_batch;
-    train->grad_accum = weft_config_micro_steps(config, order->micro_batch, &train->idle);
+    const bool too_many = rounds > WEFT_MOST_MICRO_STEPS / order->group;
+    const bool names_rounds = names_group || rounds == 1 || order->group == 1;
+    if (groups < ranks || !adds_up) return WEFT_OK;
+    if (too_many || !names_rounds)
+        return train->batch > 0 ? WEFT_OK : refuse_order(config, order, err);
+    if (order->bundle == weft_config_bundle(config)) {
+        const bool is_tied = rounds > 1 && order->layers > 0 && weft_model_ties(config->model);
+        *out = is_tied ? WEFT_ORDER_TIED : WEFT_ORDER_KEPT;
+    } else if (train->batch > 0) {
+        return WEFT_OK; /* it is the checkpoint's, in the config's own rounds */
+    }
+    take_order(config, order, batch, rounds);
     return weft_config_hash_inputs(config, err);
 }
 

@@ -137,8 +137,8 @@ static inline int64_t weft_order_groups(const struct weft_order *order)
 enum weft_order_kept {
     WEFT_ORDER_OTHER, /* the config or an override asks for another batch, or for another order */
     WEFT_ORDER_KEPT,  /* the ranks share the same batch, in the same groups */
-    WEFT_ORDER_LOST,  /* other groups are summed first, or a rank would have too many micro-steps,
-                         or several of them in 16 bits */
+    WEFT_ORDER_LOST,  /* other groups are summed first, in a step of as many samples; or there are
+                         more ranks than groups */
     WEFT_ORDER_TIED,  /* the ranks share the same batch, in the same groups, but add up the terms of
                          a tied tensor in another order than turns by layers */
     WEFT_ORDER_FEWER  /* train.batch has fewer groups than ranks; without it more ranks are LOST,
@@ -146,7 +146,8 @@ enum weft_order_kept {
 };
 
 /* Gives the config's ranks the batch and the groups of a run with another number of ranks: its keys
- * batch, micro_batch and group. The bits of a step then stay the same. */
+ * batch, micro_batch and group. The bits of a step then stay the same. WEFT_E_USAGE if fewer ranks
+ * cannot take the batch, or would add up in 16 bits. */
 WEFT_MUST_USE enum weft_status weft_config_keep_order(struct weft_config *config,
                                                       const struct weft_order *order,
                                                       enum weft_order_kept *out,

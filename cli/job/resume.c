@@ -188,9 +188,10 @@ static enum weft_status keep_order(const struct weft_manifest_split *split,
         weft_log(
             WEFT_LOG_WARNING,
             "%lld ranks cannot keep the order of sums of the checkpoint's %lld groups, so sums "
-            "round otherwise; numbers of ranks up to %lld keep it%s",
-            (long long)ranks, (long long)groups, (long long)groups,
-            split->bundle > 1 ? ", on nodes of as many ranks" : "");
+            "round otherwise%s; numbers of ranks up to %lld keep it%s",
+            (long long)ranks, (long long)groups,
+            groups < ranks ? " and the batch is larger" : ", in a step of as many samples",
+            (long long)groups, split->bundle > 1 ? ", on nodes of as many ranks" : "");
         break;
     }
     return WEFT_OK;

@@ -228,6 +228,30 @@ Test(config_batch, fewer_ranks_of_a_tied_model_keep_the_samples)
     }
 }
 
+/* Two nodes of two ranks become one node, which sums in another order. The samples stay all the
+ * same, or the ranks are refused. */
+Test(config_batch, fewer_ranks_that_sum_otherwise_keep_the_samples)
+{
+    const struct weft_order order = {4, 2, 4, 4, 0, 2, 0};
+    for (int delay = 0; delay < 2; delay++) {
+        struct weft_config *config = with_turns("plan.micro_step_order=step");
+        struct weft_error err = {0};
+        enum weft_order_kept found;
+        config->cluster.ranks = config->cluster.ranks_per_node = 2;
+        config->train.delay = delay;
+        cr_assert(config->train.batch == 0 && weft_config_samples(config) == 2 * 2 * 4);
+        const enum weft_status status = weft_config_keep_order(config, &order, &found, &err);
+        cr_assert_eq(status, delay ? WEFT_E_USAGE : WEFT_OK, "%s", err.text);
+        cr_assert_eq(found, WEFT_ORDER_LOST);
+        if (delay)
+            cr_assert_not_null(strstr(err.text, "2 ranks cannot take the 32 samples"), "%s",
+                               err.text);
+        else
+            cr_assert_eq(weft_config_samples(config), 4 * 2 * 4);
+        weft_config_destroy(config);
+    }
+}
+
 /* The first layer and the last one share a tensor, which no two groups of fewer layers hold. */
 Test(config_batch, turns_of_other_sizes_may_add_up_a_tied_tensor_alike)
 {

@@ -193,7 +193,7 @@ static enum weft_status check_order(const struct weft_planner *planner,
     if (layers > 0 && (asked == 0 || asked == layers)) return WEFT_OK;
     if (asked > 1) snprintf(order, sizeof order, "%d", (int)asked);
     return weft_fail(
-        err, WEFT_E_DATA,
+        err, WEFT_E_INFEASIBLE,
         "planner %s: its published rule runs all micro-steps through a group of layers "
         "before the next group: set plan.micro_step_order to %s or auto, or take "
         "another planner, such as ilp",

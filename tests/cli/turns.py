@@ -26,7 +26,7 @@ def of(order="layer", **changes):
 
 def plan(weft, config, *flags):
     path = flags[1] if flags[:1] == ("-o",) else "plan.json"
-    weft.expect(0, "plan", weft.write("run.json", config), "-q", *(flags or ("-o", path)))
+    weft.expect(0, "plan", weft.write("run.json", config), "-q", *flags, *(() if flags[:1] == ("-o",) else ("-o", path)))
     return json.loads((weft.directory / path).read_text())
 
 

@@ -14,7 +14,6 @@ the plan's steps under both profiles, and a measurement the median of all runs' 
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -33,6 +32,7 @@ OFFLOAD = {"state": ["host"], "activations": ["device"], "inputs": ["device", "h
 HOST_RATE = "500MB/s"
 GOAL = "largest error of a prediction"
 MOST_ERROR, MOST_DRIFT, TRIES = 5, 0.02, 2
+NO_PLAN = 78
 
 
 def config_of(rate, host, steps):
@@ -50,14 +50,13 @@ def config_of(rate, host, steps):
 
 
 def least_limit(weft, config, profile, order):
-    """Returns the least device limit of an order, in bytes, as a refusal names it."""
+    """Returns the least device limit of an order, in bytes, as a refusal has it."""
     done = subprocess.run([weft.program, "plan", config, "--profile", profile, "--set", f"plan.micro_step_order={order}",
-                           "--memory-limit", "1B", "-q", "-o", "none"], cwd=weft.directory, capture_output=True, text=True,
-                          check=False)
-    found = re.search(r"the least limit that fits is [^(]*\((\d+) bytes", done.stderr)
-    if not found:
-        sys.exit(f"weft plan names no least limit: {done.stderr}")
-    return int(found[1])
+                           "--memory-limit", "1B", "--json", "-q", "-o", "none"], cwd=weft.directory, capture_output=True,
+                          text=True, check=False)
+    if done.returncode != NO_PLAN:
+        sys.exit(f"weft plan --memory-limit 1B: exit {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)["error"]["needs_bytes"]
 
 
 def plans_of(weft, config, profile, limit):

@@ -40,6 +40,8 @@ RUNS = {
     "bench/gpu/run": ("bench/gpu/run --quick", None),
     "python3 bench/figures.py": ("python3 bench/figures.py --weft {weft} memory", False),
     "python3 bench/figures.py overlap": ("python3 bench/figures.py --weft {weft} overlap", False),
+    "python3 bench/both_orders.py": ("python3 bench/both_orders.py --build {build} --rates 2GB/s --steps 3 --repeats 1 --tries 1",
+                                     False),
     "build/bench/nn": ("{build}/bench/nn plain f32", False),
     "meson test -C build": ("meson test -C {build} --no-rebuild --list", True),
     "build/bench/map": (f"{{build}}/bench/map {TINY} cluster.ranks=2 cluster.emulate=false", True),

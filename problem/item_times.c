@@ -95,7 +95,7 @@ int64_t weft_item_pair_ns(const struct weft_profile *profile, const struct weft_
     const struct weft_link inter = weft_cluster_inter(cluster);
     if (!measured_levels(profile, cluster))
         return 2 * pass_ns(&inter, 2, (double)item->block_bytes * (double)per_node);
-    /* Of B bytes a rank sends B / 2 twice, in place of B (nodes - 1) / nodes. */
+    /* A rank sends half of a block's bytes twice, in place of (nodes - 1) / nodes. */
     const double ns = (double)weft_item_level_ns(profile, cluster, WEFT_GROUP_ACROSS, item);
     return (int64_t)ceil(ns * (double)nodes / (2 * (double)(nodes - 1)));
 }

@@ -35,8 +35,8 @@ struct weft_problem_item {
     struct weft_item item;
     int32_t lane;     /* of its blocks, WEFT_LANE_FIRST to n_lanes - 1 */
     int64_t block_ns; /* lane time of one block; of an average its share of a step, rounded down */
-    /* Of an average: lane time of a block in the step in which the average works, one in
-     * period.every. It is the step with this number modulo period.every. Otherwise 0. */
+    /* Lane time of an average's block in the step in which it works, one in period.every, and the
+     * number of that step modulo period.every. Both are 0 of other items. */
     int64_t average_ns, phase;
     int32_t after; /* the item of its decision that it follows: block b begins after that item's
                       block b; -1: none */

@@ -104,7 +104,7 @@ static struct block_ends ends_of(const struct ranks_run *run, int32_t placement)
 }
 
 /* Whether a block works in the step at hand, and not in others of an average. */
-static bool works(const struct ranks_run *run, const struct weft_problem_item *item)
+static bool block_works(const struct ranks_run *run, const struct weft_problem_item *item)
 {
     if (!weft_item_averages(&item->item)) return true;
     return run->step % run->plan->problem->period.every == item->phase;
@@ -130,7 +130,7 @@ static void run_block(struct ranks_run *run, int32_t lane, int32_t placement)
     int64_t *lane_ns = run->lane_ns + lane * run->n_ranks;
     const int64_t n_groups = run->n_groups[group_of_placement(run->plan, placement)];
     memset(ends.ns, 0, (size_t)n_groups * sizeof *ends.ns);
-    if (!works(run, item)) {
+    if (!block_works(run, item)) {
         pass_block(run, lane_ns, ends);
         return;
     }
@@ -225,12 +225,12 @@ static bool nodes_meet(const struct ranks_run *run)
 {
     const struct weft_problem *problem = run->plan->problem;
     for (int32_t i = 0; i < problem->n_items; i++)
-        if (weft_item_averages(&problem->items[i].item) && works(run, &problem->items[i]))
+        if (weft_item_averages(&problem->items[i].item) && block_works(run, &problem->items[i]))
             return true;
     return problem->period.every == 0;
 }
 
-static void meet(struct ranks_run *run, int64_t at_ns)
+static void meet_nodes(struct ranks_run *run, int64_t at_ns)
 {
     for (int64_t r = 0; r < run->n_ranks; r++) {
         run->waited_ns[r] += at_ns - run->now_ns[r];
@@ -244,7 +244,7 @@ static int64_t run_step(struct ranks_run *run, struct weft_jitter_law law, int64
     const struct weft_problem *problem = run->plan->problem;
     const int64_t begin_ns = run->ended_ns;
     run->step = step;
-    if (nodes_meet(run)) meet(run, begin_ns);
+    if (nodes_meet(run)) meet_nodes(run, begin_ns);
     for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
         run->next[lane] = 0;
         run->over[lane] = -1;

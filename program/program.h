@@ -39,19 +39,15 @@ struct weft_instruction {
      * are held. For a reduction that may be before its launch. */
     int32_t slot;
     int32_t layer; /* FORWARD, BACKWARD, copies of layers */
-    /* LOAD, FORWARD, ZERO, BACKWARD, reductions, copies of layers: micro-step; otherwise 0 */
-    int32_t micro;
+    int32_t micro; /* of LOAD, FORWARD, ZERO, BACKWARD, reductions, copies of layers; otherwise 0 */
     /* In a rotated period: part of the step that the last period began. The first period skips it,
      * and a run ends with it and the updates. */
     bool carried;
-    int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives, moves of state; the step's AGREE: -1 */
-    int32_t block; /* collectives */
-    int32_t item;  /* collectives: index in the problem; AGREE: -1 */
-    int32_t after; /* instruction before it in its item's chain; 0: none */
-    int64_t ns;    /* predicted */
-    /* Of an average: it works in periods with updates of a step that is `phase` modulo `every`.
-     * `every` 0: in each period. */
-    int64_t every, phase;
+    int32_t unit; /* MOMENTS, UPDATE, ZERO, collectives, moves of state; the step's AGREE: -1 */
+    int32_t block, item;  /* collectives: item is the index in the problem; AGREE: -1 */
+    int32_t after;        /* instruction before it in its item's chain; 0: none */
+    int64_t ns;           /* predicted */
+    int64_t every, phase; /* works if step % every is phase (works.h); every 0: in each period */
     int32_t first_dependency, n_dependencies; /* earlier instructions, in program->dependencies */
     int32_t first_operand, n_operands;        /* in program->operands */
 };
@@ -121,13 +117,6 @@ void weft_program_destroy(struct weft_program *program);
 WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_program *program,
                                                              const struct weft_plan *plan,
                                                              struct weft_error *err);
-
-/* Whether an instruction works in a period with the updates of a step. In other periods it keeps
- * its place and takes no time. */
-static inline bool weft_instruction_works(const struct weft_instruction *at, int64_t step)
-{
-    return at->every == 0 || step % at->every == at->phase;
-}
 
 /* Whether time before a compute instruction is a wait for a lane: at MARKs, at FINISH, and at
  * instructions that depend on a collective. */

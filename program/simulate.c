@@ -6,6 +6,7 @@
 #include "problem/early.h"
 #include "program/lifetime.h"
 #include "program/trace.h"
+#include "program/works.h"
 
 /* A run of a program, with the instruction at the head of each lane. */
 struct run {

@@ -53,9 +53,6 @@ enum weft_cadence {
     WEFT_CADENCE_STEP, /* always used with one micro-step a step */
     WEFT_CADENCE_COUNT
 }; /* "reduce" */
-/* The nodes of an average: all, or a node and one neighbour at a time. */
-enum weft_average_rule { WEFT_AVERAGE_ALL, WEFT_AVERAGE_GOSSIP };
-
 const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step", "step" */
 bool weft_cadence_read(const char *name, enum weft_cadence *out);
 /* "format" of data. AUTO: a token file if it has a header, otherwise a text. BYTES: any file. */
@@ -80,13 +77,11 @@ struct weft_train {
         bool by_batches; /* samples came from batches */
     } validation;
     int64_t compare_every, fingerprint_every; /* steps between two of replicas, of parameters */
-    int cadence;                              /* enum weft_cadence */
-    int64_t group; /* micro-steps of a round; 0: follows from the cadence */
-    int64_t delay; /* steps by which updates lag: 0 or 1 */
-    int64_t every; /* steps between averages over nodes; 0: all ranks step together */
+    int cadence, across_rule; /* enum weft_cadence, weft_average_rule (config_batch.h) */
+    int64_t group;            /* micro-steps of a round; 0: follows from the cadence */
+    int64_t delay;            /* steps by which updates lag: 0 or 1 */
+    int64_t every, fragments; /* steps between averages over nodes, or 0; parts of the model */
     double across_momentum, across_lr; /* of the step that an average makes; 0 and 1: none */
-    int64_t fragments; /* parts of the model that are averaged in steps of their own */
-    int across_rule;   /* enum weft_average_rule */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;

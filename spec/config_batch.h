@@ -18,6 +18,9 @@ static inline int32_t weft_config_nodes(const struct weft_config *config)
     return (int32_t)(config->cluster.ranks / weft_config_together(config));
 }
 
+/* The nodes of an average: all, or a node and one neighbour at a time. */
+enum weft_average_rule { WEFT_AVERAGE_ALL, WEFT_AVERAGE_GOSSIP };
+
 /* Step, modulo train.across.every, after which nodes average the tensors of a layer. */
 static inline int64_t weft_config_average_phase(const struct weft_config *config, int32_t layer)
 {

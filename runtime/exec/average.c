@@ -185,7 +185,7 @@ static enum weft_status cut_pieces(struct weft_exec *exec, const struct weft_nn_
 }
 
 enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct weft_instruction *at,
-                                        struct exec_averaged *out, struct weft_error *err)
+                                        const struct exec_averaged **out, struct weft_error *err)
 {
     const struct exec_unit *unit = &exec->units[at->unit];
     const bool gathers = at->op == WEFT_OP_AVERAGE_GATHER;
@@ -199,7 +199,8 @@ enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct wef
     /* Pieces of zero1 have their states in a slice, and in fp32 their parameters in all slices. */
     const int64_t state = unit->whole ? first : at->block * slice;
     struct weft_nn_unit *part = weft_pool_array(&exec->pool, 1, sizeof *part);
-    if (part == NULL) return weft_fail_memory(err, "pieces of a unit");
+    struct exec_averaged *averaged = weft_pool_array(&exec->pool, 1, sizeof *averaged);
+    if (part == NULL || averaged == NULL) return weft_fail_memory(err, "pieces of a unit");
     *part = unit->nn;
     if (gathers)
         WEFT_TRY(cut_pieces(exec, unit->nn.renew, unit->nn.n_renew, state, state + elements,
@@ -207,7 +208,7 @@ enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct wef
     else
         WEFT_TRY(cut_pieces(exec, unit->nn.own, unit->nn.n_own, state, state + elements, &part->own,
                             &part->n_own, err));
-    *out = (struct exec_averaged){
+    *averaged = (struct exec_averaged){
         .block = {.full_offset = values - exec->base + first * (int64_t)sizeof(float),
                   .slice_offset = -1,
                   .slice_elements = elements, /* of all ranks of the collective */
@@ -216,6 +217,7 @@ enum weft_status weft_exec_bind_average(struct weft_exec *exec, const struct wef
                   .ns = at->ns},
         .unit = part,
     };
+    *out = averaged;
     return WEFT_OK;
 }
 
@@ -234,8 +236,8 @@ static struct weft_comm *comm_of(const struct weft_exec *exec, const struct exec
 
 void weft_exec_push_average(struct weft_exec *exec, const struct exec_bound *bound)
 {
-    const struct weft_nn_unit *unit = bound->with.averaged.unit;
-    struct weft_comm_block block = bound->with.averaged.block;
+    const struct weft_nn_unit *unit = bound->with.averaged->unit;
+    struct weft_comm_block block = bound->with.averaged->block;
     struct weft_comm *comm = comm_of(exec, bound);
     block.slice_elements /= weft_comm_ranks(comm);
     if (bound->op == WEFT_OP_AVERAGE_GATHER) {

@@ -14,11 +14,18 @@
 
 struct exec_average;
 
+/* A block of an average over nodes: the slices that it sums or gathers, and the unit with the
+ * pieces of the block alone. */
+struct exec_averaged {
+    struct weft_comm_block block;
+    const struct weft_nn_unit *unit;
+};
+
 /* Binds a block of an average: its slices of this rank, or under dp of all ranks of the node, and
  * the pieces of the unit there. */
 WEFT_MUST_USE enum weft_status weft_exec_bind_average(struct weft_exec *exec,
                                                       const struct weft_instruction *at,
-                                                      struct exec_averaged *out,
+                                                      const struct exec_averaged **out,
                                                       struct weft_error *err);
 
 /* Gossip: the communicator of this node and its neighbour of a round, 0 or 1; NULL: averages are of

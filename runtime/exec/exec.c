@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "program/works.h"
 #include "runtime/exec/average.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host.h"
@@ -149,15 +150,13 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_finish(exec);
         return;
     case WEFT_OP_ALL_GATHER:
+    case WEFT_OP_ACROSS_GATHER:
         (bound->with.block.owned ? weft_comm_broadcast : weft_comm_all_gather)(
             bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_REDUCE_SCATTER:
         (bound->with.block.owned ? weft_comm_reduce : weft_comm_reduce_scatter)(
             bound->comm, bound->stream, &bound->with.block);
-        return;
-    case WEFT_OP_ACROSS_GATHER:
-        weft_comm_all_gather(bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_ACROSS_SCATTER:
         weft_comm_reduce_scatter(bound->comm, bound->stream, &bound->with.block);

@@ -18,7 +18,8 @@ struct exec_deaths;      /* poison.h */
 struct exec_host;        /* host.h */
 struct exec_host_update; /* host_update.h; so is the next */
 struct exec_updater;
-struct exec_unit; /* units.h */
+struct exec_averaged; /* average.h */
+struct exec_unit;     /* units.h */
 
 /* Destination of a micro-batch. */
 struct exec_batch {
@@ -38,13 +39,6 @@ struct exec_saved {
     int64_t bytes, on_host;
 };
 
-/* A block of an average over nodes: the slices that it sums or gathers, and the unit with the
- * pieces of the block alone. */
-struct exec_averaged {
-    struct weft_comm_block block;
-    const struct weft_nn_unit *unit;
-};
-
 struct exec_bound {
     enum weft_op op;
     int32_t slot, n_waits;
@@ -54,9 +48,8 @@ struct exec_bound {
     struct weft_event *done; /* recorded after it; NULL if no other stream waits */
     struct weft_event **waits;
     bool carried, begins_record, updates; /* updates: part of a unit's update */
-    bool needs_step;                      /* it works if an update is pending */
-    bool renews;                          /* or if the host has no shard of its unit yet */
-    bool idle;                            /* this rank has no group in that round */
+    bool needs_step, renews; /* works if an update is pending, or the host has no shard yet */
+    bool idle;               /* this rank has no group in that round */
     const struct weft_instruction *at;
     union {
         struct {
@@ -66,7 +59,7 @@ struct exec_bound {
             int32_t begun; /* of a round's first loss: rounds before it; otherwise 0 */
         } layer;
         struct weft_comm_block block;          /* collectives */
-        struct exec_averaged averaged;         /* AVERAGE, AVERAGE_GATHER */
+        const struct exec_averaged *averaged;  /* AVERAGE, AVERAGE_GATHER */
         struct exec_agreement agreement;       /* AGREE */
         struct exec_batch batch;               /* LOAD */
         struct exec_saved saved;               /* copies of layers */
@@ -135,11 +128,10 @@ struct weft_exec {
     struct exec_groups groups;
     struct weft_loss_scale scale; /* of the current step, then of the next */
 
-    bool looks;                   /* for numbers that are not finite; always in a rotated period */
-    int64_t moments_began;        /* step after which all moments were 0 */
-    int64_t periods, last_step;   /* begun so far, and begun last */
-    int64_t updated;              /* step of the period's updates */
-    int64_t failed_step;          /* in which the failpoint last struck */
+    bool looks;            /* for numbers that are not finite; always in a rotated period */
+    int64_t moments_began; /* step after which all moments were 0 */
+    int64_t periods, last_step, updated; /* begun, begun last, and the step of its updates */
+    int64_t failed_step;                 /* in which the failpoint last struck */
     unsigned char stale, flipped; /* a failpoint's read of dead memory, and its byte of a result */
 };
 

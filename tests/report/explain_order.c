@@ -7,8 +7,8 @@
 #include "tests/report/answer_text.h"
 #include "tests/report/small_plan.h"
 
-static void expect(const struct weft_plan *plan, const struct weft_other_order *other,
-                   const char *words, const char *json)
+static void expect_told(const struct weft_plan *plan, const struct weft_other_order *other,
+                        const char *words, const char *json)
 {
     struct weft_text text, data;
     weft_text_init(&text);
@@ -29,11 +29,11 @@ Test(explain_order, an_unknown_or_impossible_order_is_told)
     struct weft_plan *plan = small_plan(&problem);
     const struct weft_other_order refused = {.layers = 1, .refused = "a step has one micro-step"};
     const struct weft_other_order lost = {.layers = 4, .least_bytes = INT64_MAX};
-    expect(plan, NULL, "", "\"other_order\": null");
-    expect(plan, &refused, "by layer\n  not possible here: a step has one micro-step",
-           "\"refused\": \"a step has one micro-step\"");
-    expect(plan, &lost, "by 4 layers\n  no plan of it was found", "\"fits\": false");
-    expect(plan, &lost, "fits the limits of other tiers", "\"layers\": 4");
+    expect_told(plan, NULL, "", "\"other_order\": null");
+    expect_told(plan, &refused, "by layer\n  not possible here: a step has one micro-step",
+                "\"refused\": \"a step has one micro-step\"");
+    expect_told(plan, &lost, "by 4 layers\n  no plan of it was found", "\"fits\": false");
+    expect_told(plan, &lost, "fits the limits of other tiers", "\"layers\": 4");
     weft_plan_destroy(plan);
 }
 
@@ -52,20 +52,20 @@ Test(explain_order, the_lane_and_the_row_are_named)
     other->prediction.step_ns = 3 * plan->prediction.step_ns;
     struct weft_other_order found = {
         .plan = other, .fits = true, .bound_ns = 70, .least_bytes = 6700, .own_least_bytes = 1700};
-    expect(plan, &found, "one after the other\n  a step takes", "\"order\": \"step\"");
-    expect(plan, &found, "3.00 times slower; no plan of it is faster than 70 ns",
-           "\"bound_ns\": 70");
-    expect(plan, &found, "4.88 KiB more than that of the", "\"own_least_bytes\": 1700");
-    expect(plan, &found, "lane network is busy", "\"gathers\": 1");
-    expect(plan, &found, " of activations of 1 micro-step; the plan's",
-           "\"category\": \"activations\"");
+    expect_told(plan, &found, "one after the other\n  a step takes", "\"order\": \"step\"");
+    expect_told(plan, &found, "3.00 times slower; no plan of it is faster than 70 ns",
+                "\"bound_ns\": 70");
+    expect_told(plan, &found, "4.88 KiB more than that of the", "\"own_least_bytes\": 1700");
+    expect_told(plan, &found, "lane network is busy", "\"gathers\": 1");
+    expect_told(plan, &found, " of activations of 1 micro-step; the plan's",
+                "\"category\": \"activations\"");
     other->prediction.step_ns = plan->prediction.step_ns;
-    expect(plan, &found, "as fast", "\"fits\": true");
+    expect_told(plan, &found, "as fast", "\"fits\": true");
     /* Above the limit there is a step at the least limit, and no bound at the plan's. */
     problem.tiers[0].limit_bytes = 6000;
     found.fits = false;
-    expect(plan, &found, "fits 5.86 KiB: it needs 700 B more", "\"fits\": false");
-    expect(plan, &found, "within its least limit", "\"own_gathers\": 1");
+    expect_told(plan, &found, "fits 5.86 KiB: it needs 700 B more", "\"fits\": false");
+    expect_told(plan, &found, "within its least limit", "\"own_gathers\": 1");
     weft_plan_destroy(other);
     weft_plan_destroy(plan);
 }

@@ -467,13 +467,14 @@ struct by_order {
     struct best best;
 };
 
-/* Whether the list has periods of both orders. */
-static bool has_orders(const struct agenda *agenda)
+/* Whether the planner may choose the order, and the list has periods of both. With a fixed order, a
+ * split of one micro-step has no turns, and shares the list with all others. */
+static bool has_orders(const struct weft_config *config, const struct agenda *agenda)
 {
     bool has[2] = {false, false};
     for (int32_t v = 0; v < agenda->n; v++)
         has[agenda->variants[v].rule.layers > 0] = true;
-    return has[0] && has[1];
+    return weft_config_opens_turns(config) && has[0] && has[1];
 }
 
 /* Leaves the config with one order, and lists its periods. A split without turns is left to the
@@ -594,7 +595,7 @@ static enum weft_status plan_variants(struct weft_session *session,
 {
     struct best best = {0};
     enum weft_status status;
-    if (has_orders(agenda)) {
+    if (has_orders(session->config, agenda)) {
         status = plan_orders(session, options, agenda, &best, err);
     } else {
         status = look_ahead(session, splits_are_open(session->config), false, agenda, err);

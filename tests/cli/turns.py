@@ -67,6 +67,20 @@ def rules_take_their_order(weft):
 
 
 @case
+def a_fixed_order_is_of_all_splits(weft):
+    """One micro-step has no turns. All other splits have the config's, or the rule's."""
+    splits = {"train__batch": 16, "train__micro_batch": "auto", "train__grad_accum": None, "plan__work_limit": "5M"}
+    for order, planner, layers in ((2, "greedy", 2), ("layer", "greedy", 1), ("auto", "breadth-first:2", 2),
+                                   ("auto", "breadth-first", 1)):
+        made = plan(weft, of(order, plan__planner=planner, **splits))
+        periods = [one["problem"]["period"] for one in [made, *made["other_periods"]]]
+        found = {(period["micro_steps"] > 1, period.get("layers", 0)) for period in periods}
+        assert found == {(False, 0), (True, layers)}, (order, planner, found)
+        check(made)
+        weft.expect(0, "verify", "plan.json", "--config", "run.json")
+
+
+@case
 def a_forged_order_is_refused(weft):
     made = plan(weft, of())
     slots = made["problem"]["slots"]

@@ -537,16 +537,26 @@ static enum weft_status join_orders(struct weft_session *session, struct best *f
     return WEFT_OK;
 }
 
+/* The order that comes first: of the initial plan, if it can fit, since its plan must not be
+ * skipped. Otherwise that with the least bound. */
+static int first_order(const struct weft_session *session, const struct by_order orders[2])
+{
+    const struct weft_plan *start = session->start;
+    const int of_start = start != NULL && start->problem->period.layers > 0;
+    if (start != NULL && orders[of_start].agenda.n_feasible > 0) return of_start;
+    return orders[1].agenda.least_ns < orders[0].agenda.least_ns;
+}
+
 /* Plans each order as if it were the config's. If both can fit, each has half of the work, so the
- * result is no slower than each order alone with half of the work. The order with the least bound
- * comes first, and the other one is skipped if that beats it. */
+ * result is no slower than each order alone with half of the work. The second order is skipped if
+ * the first one beats it. */
 static enum weft_status plan_both(struct weft_session *session,
                                   const struct weft_schedule_options *options,
                                   struct by_order orders[2], struct weft_error *err)
 {
     for (int i = 0; i < 2; i++)
         WEFT_TRY(list_order(session, &orders[i], err));
-    const int first = orders[1].agenda.least_ns < orders[0].agenda.least_ns;
+    const int first = first_order(session, orders);
     const bool shares = orders[0].agenda.n_feasible > 0 && orders[1].agenda.n_feasible > 0;
     const int64_t left = weft_budget_left(options->budget);
     struct weft_schedule_options own = *options;

@@ -117,6 +117,15 @@ def the_planner_chooses_the_order(weft):
 
 
 @case
+def a_start_in_the_other_order_is_kept(weft):
+    """Also if the alarm rings before the other order's turn comes."""
+    for order in ("step", "layer"):
+        made = plan(weft, of(order), "-o", f"{order}.json")
+        found = plan(weft, of("auto"), "-o", "found.json", "--start", weft.path(f"{order}.json"), "--time-limit", "1ms")
+        assert found["prediction"]["step_ns"] <= made["prediction"]["step_ns"], (order, found["prediction"])
+
+
+@case
 def a_limit_that_is_too_small_exits_with_78(weft):
     """Whichever tier or order refuses. A planner that applies to no order exits with 65."""
     for order in ("step", "auto"):

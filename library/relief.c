@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "scheduler/digest/digest.h"
+#include "scheduler/planners/table.h"
 #include "spec/config_batch.h"
 #include "spec/config_recompute.h"
 #include "spec/kind.h"
@@ -160,16 +161,19 @@ static bool is_infeasible(const struct weft_error *refusal)
 }
 
 /* Finds the period with the least device memory of those that the planner applies to, and leaves
- * the session with its stages. If it applies to none, finds the first period of micro-step after
- * micro-step, which every planner knows. */
-static enum weft_status find_told(struct weft_session *session, const struct weft_variant *variants,
+ * the session with its stages. If it applies to none, finds the first period in an order of
+ * micro-steps that the planner knows. */
+static enum weft_status find_told(struct weft_session *session, const char *planner,
+                                  const struct weft_variant *variants,
                                   const struct weft_error *refusals, int32_t n, int32_t *told,
                                   struct weft_error *err)
 {
+    const struct weft_planner *by = weft_planner_find(planner, NULL);
+    const bool turns = by != NULL && by->turns;
     int64_t least = INT64_MAX;
     *told = 0;
     for (int32_t v = n - 1; v >= 0; v--)
-        if (variants[v].rule.layers == 0) *told = v;
+        if ((variants[v].rule.layers > 0) == turns) *told = v;
     for (int32_t v = 0; v < n; v++) {
         if (!is_infeasible(&refusals[v])) continue;
         WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
@@ -193,13 +197,13 @@ static const char *kept_text(const struct weft_session *session)
                : "";
 }
 
-enum weft_status weft_session_refuse_all(struct weft_session *session,
+enum weft_status weft_session_refuse_all(struct weft_session *session, const char *planner,
                                          const struct weft_variant *variants,
                                          const struct weft_error *refusals, int32_t n,
                                          struct weft_error *err)
 {
     int32_t told;
-    WEFT_TRY(find_told(session, variants, refusals, n, &told, err));
+    WEFT_TRY(find_told(session, planner, variants, refusals, n, &told, err));
     /* If any period may offload state, the first one of an order may. */
     const bool more =
         variants[0].rule.offloaded && !variants[told].rule.offloaded && is_infeasible(&refusals[0]);
@@ -207,7 +211,8 @@ enum weft_status weft_session_refuse_all(struct weft_session *session,
     if (is_infeasible(&refusals[told]))
         tell_reliefs(session, &variants[told], relief, sizeof relief);
     char split[128] = "";
-    if (session->config->train.asked.micro_batch == 0 && session->config->kept.micro_batch == 0)
+    if (is_infeasible(&refusals[told]) && session->config->train.asked.micro_batch == 0 &&
+        session->config->kept.micro_batch == 0)
         snprintf(split, sizeof split,
                  " No split of train.batch fits; this one has micro-batches of %lld samples.",
                  (long long)variants[told].batch.samples);

@@ -15,7 +15,7 @@ enum weft_status weft_session_refuse(const struct weft_session *session,
 
 /* Fills the error if none of n variants has a plan: of the leanest one that the planner applies to.
  * Leaves the session with its stages. */
-enum weft_status weft_session_refuse_all(struct weft_session *session,
+enum weft_status weft_session_refuse_all(struct weft_session *session, const char *planner,
                                          const struct weft_variant *variants,
                                          const struct weft_error *refusals, int32_t n,
                                          struct weft_error *err);

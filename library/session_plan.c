@@ -622,7 +622,8 @@ static enum weft_status plan_variants(struct weft_session *session,
     }
     drop_others(&best);
     if (status != WEFT_OK || found) return status;
-    return weft_session_refuse_all(session, agenda->variants, agenda->refusals, agenda->n, err);
+    return weft_session_refuse_all(session, options->planner, agenda->variants, agenda->refusals,
+                                   agenda->n, err);
 }
 
 /* Plans the only open period. */

@@ -153,6 +153,16 @@ def a_rule_for_one_order_is_refused_by_its_own_reason(weft):
 
 
 @case
+def a_rule_of_turns_is_refused_by_its_own_reason(weft):
+    """Also if a split of one micro-step, which it does not apply to, is open. Its reason is no limit of memory."""
+    config = weft.write("run.json", of("auto", train__batch=16, train__micro_batch="auto", train__grad_accum=None,
+                                       plan__policies="fsdp"))
+    _, _, told = weft.run("plan", config, "--planner", "breadth-first", "-o", "none")
+    weft.expect(65, "plan", config, "--planner", "breadth-first", "-o", "none", says="the policy sdp, which it may not have")
+    assert "its published rule runs" not in told and "No split" not in told, told
+
+
+@case
 def explain_tells_the_other_order(weft):
     """Its step is that of a plan in that order, and its bound that of no plan is faster."""
     for order, other in (("step", "layer"), ("layer", "step")):

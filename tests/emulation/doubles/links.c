@@ -184,6 +184,34 @@ static void calls_something_else_than_its_peers(struct rank *r)
     CHECK(ncclCommAbort(comm) == ncclSuccess);
 }
 
+/* Another stream may read this rank's piece meanwhile, as a save does. The mistake reads a peer's.
+ */
+static void reads_during_a_gather_in_place(struct rank *r)
+{
+    const unsigned char *own = r->memory.arena + (size_t)r->rank * N * sizeof(float);
+    const unsigned char *peers =
+        r->memory.arena + (size_t)((r->rank + 1) % RANKS) * N * sizeof(float);
+    ncclComm_t comm = open_comm(r);
+    cudaStream_t other;
+    CHECK(cudaStreamCreateWithPriority(&other, cudaStreamNonBlocking, 0) == cudaSuccess);
+    await_stream(r);
+    for (int mistake = 0; mistake < 2; mistake++) {
+        CHECK(ncclAllGather(own, r->memory.arena, N, ncclFloat32, comm, r->stream) ==
+              ncclInProgress);
+        CHECK(cudaMemcpyAsync(r->host, mistake == 0 ? own : peers, N * sizeof(float),
+                              cudaMemcpyDeviceToHost, other) == cudaSuccess);
+        CHECK(await_comm(comm) == ncclSuccess);
+        await_stream(r);
+        while (cudaStreamQuery(other) == cudaErrorNotReady)
+            usleep(50);
+        CHECK((taken(DOUBLE_ORDER) > 0) == (mistake == 1));
+        for (int i = 0; i < N && mistake == 0; i++)
+            CHECK(r->host[i] == (float)(1000 * r->rank + r->rank * N + i));
+    }
+    CHECK(cudaStreamDestroy(other) == cudaSuccess);
+    CHECK(ncclCommAbort(comm) == ncclSuccess);
+}
+
 static void destroys_what_is_not_finalized(struct rank *r)
 {
     for (int mistake = 0; mistake < 2; mistake++) {
@@ -237,6 +265,7 @@ static const struct {
     {"moves_what_it_should", moves_what_it_should, true, 20},
     {"puts_work_before_a_group_is_there", puts_work_before_a_group_is_there, false, 1},
     {"calls_something_else_than_its_peers", calls_something_else_than_its_peers, false, 1},
+    {"reads_during_a_gather_in_place", reads_during_a_gather_in_place, false, 1},
     {"destroys_what_is_not_finalized", destroys_what_is_not_finalized, false, 1},
     {"calls_from_another_thread", calls_from_another_thread, false, 1},
     {"gives_an_error_that_comes_late", gives_an_error_that_comes_late, true, 1},

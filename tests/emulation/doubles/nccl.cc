@@ -179,7 +179,8 @@ static void take_collective(struct ncclComm *c, const struct call &call, size_t 
         const unsigned char *theirs = c->boards[r].payload + at;
         if (call.kind == CALL_SUM) add_words(call.to, theirs, call.bytes);
         if (call.kind == CALL_GREATEST) keep_greater(call.to, theirs, call.bytes);
-        if (call.kind == CALL_GATHER) memcpy(call.to + r * call.bytes, theirs, call.bytes);
+        if (call.kind == CALL_GATHER && call.to + r * call.bytes != call.from)
+            memcpy(call.to + r * call.bytes, theirs, call.bytes);
         if (call.kind == CALL_ALL_TO_ALL)
             memcpy(call.to + r * call.bytes, theirs + c->rank * call.bytes, call.bytes);
     }
@@ -213,13 +214,25 @@ static bool take(struct ncclComm *c, const std::vector<struct call> &calls)
     return true;
 }
 
+/* An AllGather in place writes all pieces but this rank's. */
+static void use_result(const struct ncclComm *c, const struct call &call, uint32_t id)
+{
+    const size_t own = c->rank * call.bytes, all = c->ranks * call.bytes;
+    if (call.kind == CALL_GATHER && call.to + own == call.from) {
+        double_use(id, call.to, own, true);
+        double_use(id, call.to + own + call.bytes, all - own - call.bytes, true);
+    } else {
+        double_use(id, call.to, call.kind < CALL_SUM ? all : call.bytes, true);
+    }
+}
+
 static void run_group(const shared_comm &c, const std::vector<struct call> &calls, uint32_t id)
 {
     for (const struct call &call : calls) {
         const size_t all = call.bytes * c->ranks;
         if (call.from != NULL)
             double_use(id, call.from, call.kind == CALL_ALL_TO_ALL ? all : call.bytes, false);
-        if (call.to != NULL) double_use(id, call.to, call.kind < CALL_SUM ? all : call.bytes, true);
+        if (call.to != NULL) use_result(c.get(), call, id);
     }
     if (c->aborted) return;
     show(c.get(), calls);

@@ -283,7 +283,9 @@ struct weft_run_result {
     char fingerprint[33];                /* of all parameters; equal runs have equal ones */
 };
 
-/* Collective: trains the config's steps by the plan. Makes a plan first if there is none. */
+/* Collective: trains the config's steps by the plan. Makes a plan first if there is none, with the
+ * checkpoint's split and order of micro-steps, as `weft train --resume` does. A plan that was made
+ * before is kept. */
 WEFT_API enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *settings,
                                    struct weft_run_result *out, struct weft_error *error);
 /* Asks the current or the next run to end after its step with a checkpoint. A signal handler may

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "library/run.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "library/metrics/metrics.h"
 #include "library/metrics/rank_load.h"
 #include "library/run_directory.h"
+#include "library/split_kept.h"
 #include "runtime/checkpoint/origin.h"
 
 /* Listeners for the run's progress. */
@@ -233,19 +237,59 @@ static enum weft_status run_without(const struct weft_run_of *of,
                        &load, out, err);
 }
 
+static void write_split(const struct weft_manifest_split *split, struct weft_text *out)
+{
+    weft_text_addf(
+        out, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+        split->micro_batch, split->micro_steps, split->group, split->layers, split->ranks,
+        split->idle, split->bundle);
+}
+
+static enum weft_status read_split(const struct weft_text *text, struct weft_manifest_split *out,
+                                   struct weft_error *err)
+{
+    const int n =
+        sscanf(weft_text_chars(text),
+               "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+               &out->micro_batch, &out->micro_steps, &out->group, &out->layers, &out->ranks,
+               &out->idle, &out->bundle);
+    return n == 7 ? WEFT_OK
+                  : weft_fail(err, WEFT_E_INTERNAL, "rank 0's split is not of seven numbers");
+}
+
+/* A plan that was made before the checkpoint was known stays. */
+static enum weft_status keep_split(const struct weft_run_of *of,
+                                   const struct weft_manifest_split *split, struct weft_error *err)
+{
+    const struct weft_plan *plan = of->session->plan;
+    struct weft_config *config = of->session->config;
+    if (plan == NULL) return weft_split_keep(split, config, err);
+    if (split->micro_batch > 0 && split->micro_steps != 1 &&
+        !weft_model_ties_alike(config->model, split->layers, plan->problem->period.layers))
+        weft_log(WEFT_LOG_WARNING,
+                 "the plan was made before the run, and the checkpoint has another order of "
+                 "micro-steps; the model ties a tensor, so its sums round otherwise: call weft_run "
+                 "without a plan to keep the order");
+    return WEFT_OK;
+}
+
 enum weft_status weft_run_check(const struct weft_run_of *of,
                                 const struct weft_run_settings *settings, struct weft_error *err)
 {
     const struct weft_run_request request = request_of(settings);
+    struct weft_manifest_split split = {0};
+    struct weft_text shared;
     enum weft_status status = WEFT_OK;
     bool finished = false;
-    if (settings->directory == NULL) return WEFT_OK;
+    if (settings->directory == NULL && settings->resume == NULL) return WEFT_OK;
+    weft_text_init(&shared);
     if (of->meeting->rank == 0)
-        status = weft_run_directory_check(&request, of->session->config, &finished, NULL, err);
-    struct weft_text nothing;
-    weft_text_init(&nothing);
-    status = weft_machine_share(of->machine, &nothing, status, err);
-    weft_text_finish(&nothing);
+        status = weft_run_directory_check(&request, of->session->config, &finished, &split, err);
+    if (of->meeting->rank == 0 && status == WEFT_OK) write_split(&split, &shared);
+    status = weft_machine_share(of->machine, &shared, status, err);
+    if (status == WEFT_OK) status = read_split(&shared, &split, err);
+    if (status == WEFT_OK) status = keep_split(of, &split, err);
+    weft_text_finish(&shared);
     return status;
 }
 

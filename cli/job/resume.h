@@ -41,13 +41,6 @@ WEFT_MUST_USE enum weft_status weft_resume_profile(const struct weft_resumption 
                                                    int64_t ranks, struct weft_profile **out,
                                                    struct weft_error *err);
 
-/* Plans only the split and rounds of the checkpoint, as far as the config leaves them open. With
- * another number of ranks, the batch and its groups stay, so the bits do. Logs a split that is
- * kept, or cannot be. A zero split is not known. */
-WEFT_MUST_USE enum weft_status weft_resume_keep_split(const struct weft_manifest_split *split,
-                                                      struct weft_config *config,
-                                                      struct weft_error *err);
-
 /* After staging: loads the run's own plan if it still fits, or plans/M.json of the directory for M
  * ranks. Otherwise plans anew and logs the reason. */
 WEFT_MUST_USE enum weft_status weft_resume_plan(const struct weft_resumption *from,

@@ -28,6 +28,7 @@
 #include "library/metrics/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
+#include "library/split_kept.h"
 #include "report/offloaded.h"
 #include "report/plan_report.h"
 #include "runtime/checkpoint/checkpoint.h"
@@ -392,7 +393,7 @@ static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resu
         split = elastic->split;
         session->config->split_given = session->config->order_given = false;
     }
-    WEFT_TRY(weft_resume_keep_split(&split, session->config, err));
+    WEFT_TRY(weft_split_keep(&split, session->config, err));
     WEFT_TRY(check_training(from, session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
     /* Other configs may plan without a disk, which may be gone. */

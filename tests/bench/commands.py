@@ -77,6 +77,8 @@ RUNS = {
     "python3 bench/planner/levels.py": ("python3 bench/planner/levels.py --build {build} --work 1M --models gpt2-xl", False),
     "python3 bench/planner/nodes.py": ("python3 bench/planner/nodes.py --build {build} --work 1M --most-work 1M --models gpt2-xl "
                                        "--limits 80GB --networks 25", False),
+    "python3 bench/planner/averages.py": ("python3 bench/planner/averages.py --build {build} --work 1M --models gpt2-xl "
+                                          "--networks 25 --steps 16 --no-jitter", False),
     "python3 bench/planner/orders.py": ("python3 bench/planner/orders.py --build {build} --work 1M --models gpt2-xl "
                                         "--networks 25 --micro-steps 2 --seq-len 1024", True),
     "python3 bench/planner/on_gpu.py": ("python3 bench/planner/on_gpu.py --build {build} --work 1M", True),

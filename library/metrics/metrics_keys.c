@@ -33,7 +33,7 @@ static const struct weft_key_table gradients_table = WEFT_KEY_TABLE_OPEN(
 static const struct weft_key_table step_table = WEFT_KEY_TABLE_OPEN(
     "After every step.", LINE("step"),
     NUMBER("loss", "mean over the samples of the step; with train.across.every of all "
-                   "nodes where they meet, otherwise of the first node"),
+                   "nodes before an average, otherwise of the first node"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_NUMBER, "nodes_loss", NULL,
                      "mean of all nodes over the steps since they met last"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_INT64, "nodes_steps", NULL,

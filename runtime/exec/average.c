@@ -9,6 +9,7 @@
 #include "runtime/comm/outcome.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
+#include "spec/config_batch.h"
 
 struct exec_average {
     struct weft_nn_outer outer; /* with the number of nodes */
@@ -116,7 +117,10 @@ enum weft_status weft_exec_share_result(struct weft_exec *exec,
     for (int32_t r = 0; r < average->ranks; r += exec->ranks)
         add_node(&sum, &all[r], result);
     free(all);
-    result->loss = weft_exec_mean_loss(sum.loss, sum.rows);
+    /* Nodes meet for a save under way too, and a replay has none: such steps keep their own loss.
+     */
+    if (!result->finite || weft_config_averages_after(exec->options.config, inputs->step))
+        result->loss = weft_exec_mean_loss(sum.loss, sum.rows);
     result->nodes_loss = weft_exec_mean_loss(sum.since, sum.since_rows);
     result->nodes_steps = average->since_steps;
     memset(average->since, 0, sizeof average->since);

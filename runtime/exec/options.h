@@ -101,7 +101,9 @@ struct weft_group_line {
 };
 
 struct weft_step_result {
-    double loss; /* mean over all targets of all ranks that have a loss */
+    /* Mean over all targets of all ranks that have a loss. Of nodes that step on their own: before
+     * an average, or if it is not finite; otherwise of the node's ranks. */
+    double loss;
     double norm; /* of the whole gradient before clipping; negative if not computed */
     double clip; /* coefficient used; 1: not clipped */
     /* Some rank was told to stop. The same on all ranks; of nodes that step on their own only after

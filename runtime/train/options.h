@@ -31,8 +31,8 @@ struct weft_run_facts {        /* as of the latest step; part of every line */
 struct weft_step_line { /* result of a step; times differ by rank */
     int64_t step, steps;
     double loss, norm, clip, lr;
-    /* Nodes that step on their own: loss is the mean of all after a step in which they meet, and
-     * of this node after others. nodes_loss: of all nodes and steps since they met last. */
+    /* Nodes that step on their own: loss is the mean of all before an average, and of this node
+     * after other steps. nodes_loss: of all nodes and steps since they met last. */
     double nodes_loss;
     int64_t nodes_steps;                        /* 0: they did not meet */
     double loss_scale;                          /* 1 unless f16 */

@@ -241,11 +241,22 @@ def losses_of_other_nodes_come_with_averages(weft):
     assert [line.get("nodes_steps") for line in lines] == [None, None, 3, None, None, 3], lines
     own = [line["loss"] for line in lines]
     every = train(weft, "every", every=3, train__checkpoint={"every": 1, "at_end": True}, train__steps=6)  # meets always
-    means = [line["loss"] for line in map(json.loads, (weft.directory / "every/metrics.jsonl").read_text().splitlines())
-             if line["kind"] == "step"]
+    more = [line for line in map(json.loads, (weft.directory / "every/metrics.jsonl").read_text().splitlines())
+            if line["kind"] == "step"]
+    assert [line["loss"] for line in more] == own and {line["nodes_steps"] for line in more} == {1}, (own, more)
+    means = [line["nodes_loss"] for line in more]
     assert every["fingerprint"] == json.loads((weft.directory / "run/result.json").read_text())["fingerprint"]
     assert own[0] != means[0] and own[2] == means[2] and own[5] == means[5], (own, means)
     assert abs(lines[2]["nodes_loss"] - sum(means[:3]) / 3) < 1e-9, (lines[2], means)
+
+
+@case
+def a_replay_has_the_losses_of_steps_without_an_average(weft):
+    """Nodes of the run meet to save, to evaluate and at its end. A replay does none of that, and ends at other steps."""
+    train(weft, "run", train__steps=8, train__validation={"share": 0.1, "samples": 4, "every": 4})
+    for steps in ("1..8", "3..4", "5..7"):
+        found = json.loads(weft.expect(0, "replay", "run", "-q", "--json", "--steps", steps))
+        assert found["equal"] and found["compared"] > 1, (steps, found)
 
 
 @case

@@ -119,8 +119,10 @@ static enum weft_status unruly_branch(struct weft_comm *trunk, const struct weft
     if (u == NULL) return weft_fail_memory(err, "a communicator");
     u->comm = (struct weft_comm){
         .ops = &unruly_ops, .rank = rank, .ranks = ranks, .place = *place, .trunk = trunk};
+    struct weft_comm *local = unruly_of(trunk)->local;
     const enum weft_status status =
-        weft_comm_branch(unruly_of(trunk)->local, place->lane, place->group, &u->local, err);
+        place->round >= 0 ? weft_comm_pair(local, place->lane, place->round, &u->local, err)
+                          : weft_comm_branch(local, place->lane, place->group, &u->local, err);
     if (status != WEFT_OK) {
         free(u);
         return status;

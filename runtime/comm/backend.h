@@ -84,6 +84,7 @@ struct weft_comm {
      * as much. */
     int64_t staging_bytes;
     int64_t patience_ns; /* of weft_comm_expect; 0: none. Branches use their trunk's */
+    int64_t longer_ns;   /* of weft_comm_wait_longer */
     struct weft_comm_place place;
     struct weft_comm *trunk; /* NULL: no branch */
     struct weft_comm *branches[WEFT_COMM_MOST_BRANCHES];
@@ -91,7 +92,8 @@ struct weft_comm {
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
 
-/* Limit of a wait in a call: that of weft_comm_expect in a collective, otherwise timeout_ns. */
+/* Limit of a wait in a call: that of weft_comm_expect in a collective, otherwise timeout_ns and the
+ * time of weft_comm_wait_longer. */
 int64_t weft_comm_patience_ns(const struct weft_comm *comm, bool in_collective, int64_t timeout_ns);
 
 #endif

@@ -178,7 +178,13 @@ void weft_comm_expect(struct weft_comm *comm, int64_t longest_ns)
 int64_t weft_comm_patience_ns(const struct weft_comm *comm, bool in_collective, int64_t timeout_ns)
 {
     const struct weft_comm *all = comm->trunk != NULL ? comm->trunk : comm;
-    return in_collective && all->patience_ns > 0 ? all->patience_ns : timeout_ns;
+    if (!in_collective) return timeout_ns + comm->longer_ns;
+    return all->patience_ns > 0 ? all->patience_ns : timeout_ns;
+}
+
+void weft_comm_wait_longer(struct weft_comm *comm, int64_t ns)
+{
+    comm->longer_ns = ns;
 }
 
 void weft_comm_cancel(struct weft_comm *comm)

@@ -164,6 +164,10 @@ void weft_comm_take_traffic(struct weft_comm *comm, struct weft_comm_traffic *tr
  * prediction back. Over NCCL it has no effect. */
 void weft_comm_expect(struct weft_comm *comm, int64_t longest_ns);
 
+/* Exchanges of this communicator wait for peers that time longer than timeout_ns, until the next
+ * call; 0: no longer. For ranks that work on their own in between. */
+void weft_comm_wait_longer(struct weft_comm *comm, int64_t ns);
+
 /* Gives up this rank; any thread may call it. The current call and all later ones fail with
  * WEFT_E_LOST. Waiting peers learn of it. So do all branches. */
 void weft_comm_cancel(struct weft_comm *comm);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "plan/plan.h"
 #include "runtime/comm/branch.h"
 #include "runtime/comm/outcome.h"
@@ -18,6 +19,7 @@ struct exec_average {
     /* Losses of the node since nodes met last. */
     uint64_t since[WEFT_NN_LOSS_WORDS];
     int64_t since_rows, since_steps;
+    int64_t met_ns; /* time at which nodes met last, or began */
 };
 
 enum weft_status weft_exec_average_create(struct weft_exec *exec, struct weft_error *err)
@@ -33,6 +35,7 @@ enum weft_status weft_exec_average_create(struct weft_exec *exec, struct weft_er
     exec->average->nodes = exec->average->ranks / weft_comm_ranks(exec->comm);
     exec->average->outer = (struct weft_nn_outer){
         exec->average->nodes, (float)train->across_momentum, (float)train->across_lr};
+    exec->average->met_ns = weft_clock_now_ns();
     for (int32_t round = 0; round < 2 && exec->options.program->period.gossip; round++)
         WEFT_TRY(weft_comm_pair(all, "across", round, &exec->average->pairs[round], err));
     return WEFT_OK;
@@ -60,6 +63,19 @@ static void *share_all(struct weft_exec *exec, const void *mine, size_t bytes,
     if (*status == WEFT_OK) return all;
     free(all);
     return NULL;
+}
+
+/* Time that nodes may take for the steps between two averages. A node that cannot go on, or is
+ * fast, waits for all of them: four times as long as its own steps took. */
+static int64_t apart_ns(const struct weft_exec *exec)
+{
+    static const double most_ns = 1e17;
+    enum { TIMES = 4 };
+    const struct exec_average *average = exec->average;
+    const double step_ns =
+        (double)(weft_clock_now_ns() - average->met_ns) / (double)average->since_steps;
+    const double ns = TIMES * step_ns * (double)exec->options.program->period.every;
+    return (int64_t)(ns < most_ns ? ns : most_ns);
 }
 
 static void add_words(uint64_t *to, const uint64_t *words)
@@ -111,7 +127,9 @@ enum weft_status weft_exec_share_result(struct weft_exec *exec,
     mine.not_finite = !result->finite;
     mine.earlier = result->earlier;
     mine.suspect = result->suspect;
+    weft_comm_wait_longer(exec->options.comm, apart_ns(exec));
     all = share_all(exec, &mine, sizeof mine, &status, err);
+    weft_comm_wait_longer(exec->options.comm, 0);
     if (all == NULL) return status;
     struct shared sum = {.step = mine.step};
     for (int32_t r = 0; r < average->ranks; r += exec->ranks)
@@ -125,6 +143,7 @@ enum weft_status weft_exec_share_result(struct weft_exec *exec,
     result->nodes_steps = average->since_steps;
     memset(average->since, 0, sizeof average->since);
     average->since_rows = average->since_steps = 0;
+    average->met_ns = weft_clock_now_ns();
     return WEFT_OK;
 }
 

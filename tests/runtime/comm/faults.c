@@ -156,6 +156,10 @@ static void test_patience(void)
         CHECK(weft_comm_patience_ns(&branch, true, given) == cases[i].wanted_ns, "case %zu", i);
         CHECK(weft_comm_patience_ns(&branch, false, given) == given, "case %zu, an exchange", i);
     }
+    weft_comm_wait_longer(&trunk, 7 * s);
+    CHECK(weft_comm_patience_ns(&trunk, false, given) == 607 * s, "a longer exchange");
+    CHECK(weft_comm_patience_ns(&trunk, true, given) == given, "a collective");
+    CHECK(weft_comm_patience_ns(&branch, false, given) == given, "an exchange of a branch");
 }
 
 static int run_never_started(int32_t rank, const struct ranks *ranks, void *argument)

@@ -229,12 +229,14 @@ static void check_micro_step_order(const struct weft_section *section,
         weft_findings_add(findings, section->source, path, "is no order here: %s", why);
     else if (layers >= n_layers && n_layers > 1)
         weft_findings_add(findings, section->source, path,
-                          "groups of %d layers leave no second one in a model of %d layers: set it "
-                          "to at most %d, or to \"%s\"",
-                          layers, n_layers, n_layers - 1, by_planner ? "ilp" : "step");
+                          "groups of %d layers leave no second one in a model of %d layers: %s at "
+                          "most %d, or %s",
+                          layers, n_layers, by_planner ? "take groups of" : "set it to",
+                          n_layers - 1,
+                          by_planner ? "another planner, such as ilp" : "to \"step\"");
     else if (layers >= n_layers)
-        weft_findings_add(findings, section->source, path,
-                          "a model of one layer has one order: set it to \"step\"");
+        weft_findings_add(findings, section->source, path, "a model of one layer has one order: %s",
+                          by_planner ? "take another planner, such as ilp" : "set it to \"step\"");
 }
 
 /* The settings and models that cannot leave out labels. */

@@ -61,7 +61,11 @@ def rules_take_their_order(weft):
         weft.expect(65, "plan", weft.write("run.json", of(order=3)), "--planner", "greedysnake",
                     says=["planner greedysnake", "set plan.micro_step_order to layer or auto"])
     weft.expect(65, "plan", weft.write("run.json", of(order="auto")), "--planner", "breadth-first:32",
-                says=["$.plan.planner", "groups of 32 layers leave no second one"])
+                says=["$.plan.planner", "groups of 32 layers leave no second one", "take groups of at most 5, or another planner"])
+    alone = of(order="auto")
+    alone["model"]["layers"] = alone["model"]["layers"][-1:]
+    weft.expect(65, "plan", weft.write("run.json", alone), "--planner", "breadth-first",
+                says=["$.plan.planner", "a model of one layer has one order: take another planner"])
     weft.expect(65, "plan", weft.write("run.json", of(order="auto", train__grad_accum=1)), "--planner", "breadth-first",
                 says=["$.plan.planner", "a step has one micro-step"])
 

@@ -166,7 +166,10 @@ static enum weft_status set_up_branch(struct nccl_comm *c, const struct nccl_com
                                       struct weft_error *err)
 {
     const struct weft_comm_place *place = &c->comm.place;
-    WEFT_TRY(weft_comm_branch(trunk->control, place->lane, place->group, &c->control, err));
+    if (place->round < 0)
+        WEFT_TRY(weft_comm_branch(trunk->control, place->lane, place->group, &c->control, err));
+    else
+        WEFT_TRY(weft_comm_pair(trunk->control, place->lane, place->round, &c->control, err));
     WEFT_TRY(take_for_all(c, err));
     WEFT_TRY(weft_nccl_rings_branch(&trunk->rings, c->control, &c->rings, err));
     return link_ranks(c, err);

@@ -146,7 +146,6 @@ int main(int argc, char **argv)
     if (status == WEFT_OK) status = weft_add_kind(weft, &gate, &error);
     if (status == WEFT_OK)
         status = weft_read_config(weft, argv[1], (const char *const *)argv + 3, argc - 3, &error);
-    if (status == WEFT_OK) status = weft_make_plan(weft, &error);
     const struct weft_run_settings settings = {
         .directory = argv[2], .on_step = show_step, .context = weft};
     for (int i = 0; i < 5 && status == WEFT_OK; i++)

@@ -228,10 +228,6 @@ static enum weft_status run_without(const struct weft_run_of *of,
 {
     char from[WEFT_ORIGIN_PATH_BYTES] = "";
     struct weft_rank_load load;
-    if (settings->from != NULL && settings->resume != NULL)
-        return weft_fail(err, WEFT_E_USAGE,
-                         "settings.from begins a run, and settings.resume goes on with one: give "
-                         "one of them");
     if (settings->from != NULL) WEFT_TRY(weft_origin_find(settings->from, from, err));
     return train_steps(of, settings, NULL, NULL, settings->resume, from[0] != '\0' ? from : NULL,
                        &load, out, err);
@@ -282,6 +278,10 @@ enum weft_status weft_run_check(const struct weft_run_of *of,
     enum weft_status status = WEFT_OK;
     bool finished = false;
     if (settings->directory == NULL && settings->resume == NULL) return WEFT_OK;
+    if (settings->directory == NULL && settings->from != NULL)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "settings.from begins a run, and settings.resume goes on with one: give "
+                         "one of them");
     weft_text_init(&shared);
     if (of->meeting->rank == 0)
         status = weft_run_directory_check(&request, of->session->config, &finished, &split, err);

@@ -22,7 +22,7 @@ struct weft_run_of {
 
 /* Collective, before planning. Rank 0 checks the settings' directory, if any
  * (weft_run_directory_check); all ranks return its error. Without a plan the config keeps the
- * checkpoint's split (weft_split_keep), so stages made before are the former config's. */
+ * checkpoint's split (weft_split_keep), so planning stages anew. */
 WEFT_MUST_USE enum weft_status weft_run_check(const struct weft_run_of *of,
                                               const struct weft_run_settings *settings,
                                               struct weft_error *err);

@@ -338,15 +338,6 @@ static void fill_result(const struct weft *weft, const struct weft_train_result 
     weft_hash_show(from->fingerprint, to->fingerprint);
 }
 
-/* Stages anew what was staged before the config kept a checkpoint's split. */
-static enum weft_status stage_again(struct weft_session *session, struct weft_error *err)
-{
-    struct weft_variant variants[WEFT_MOST_VARIANTS];
-    if (session->plan != NULL || session->stages.problem == NULL) return WEFT_OK;
-    (void)weft_variants_list(session->config, variants);
-    return weft_session_stage_variant(session, &variants[0], err);
-}
-
 enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *settings,
                           struct weft_run_result *out, struct weft_error *error)
 {
@@ -359,7 +350,6 @@ enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *set
     WEFT_TRY(open_machine(weft, err));
     const struct weft_run_of of = {&weft->meeting, &weft->session, &weft->machine, &weft->stop};
     WEFT_TRY(weft_run_check(&of, settings, err));
-    WEFT_TRY(stage_again(&weft->session, err));
     if (weft->session.plan == NULL) WEFT_TRY(make_plan(weft, err));
     enum weft_status status = weft_run_session(&of, settings, &result, err);
     if (status == WEFT_OK && out != NULL) fill_result(weft, &result, out);

@@ -158,6 +158,27 @@ def same(weft, one, other):
 
 
 @case
+def resumed_ranks_keep_the_order_of_a_tied_tensor(weft):
+    """Rank 0 alone reads the checkpoint."""
+    layers = [{"name": "wte", "type": "embedding", "vocab": 256, "positions": 16, "hidden": 32},
+              {"name": "h.{i}", "type": "transformer_block", "repeat": 2, "hidden": 32, "heads": 2, "ffn": 64},
+              {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 32, "bias": False, "tie": "wte"}]
+    config = weft.write("run.json", tiny(model__layers=layers, train__grad_accum=4, train__reduce="step"))
+    order = "plan.micro_step_order="
+
+    def ends(run, steps, chosen):
+        return gate(weft, run, f"train.steps={steps}", order + chosen, ranks=2, config=config)
+
+    whole = ends("whole", 4, "2")
+    assert ends("open", 4, "step") != whole, "bits cannot tell the orders"
+    for chosen, keeps in (("auto", True), ("step", False)):
+        ends(f"parts-{chosen}", 2, "2")
+        assert (ends(f"parts-{chosen}", 4, chosen) == whole) == keeps, chosen
+        made = json.loads(Path(weft.path(f"parts-{chosen}/plan.json")).read_text())["problem"]["period"]
+        assert made.get("layers", 0) == (2 if keeps else 0), made
+
+
+@case
 def bits_are_those_of_weft_train(weft):
     config = weft.write("run.json", tiny(train__steps=6, train__checkpoint={"every": 3}))
     gate(weft, "library", ranks=2, config=config)

@@ -279,6 +279,113 @@ static void runs_begin_with_the_parameters_of_another(void)
     (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+#define TIED                                                                                       \
+    "{\"version\":1,\"model\":{\"layers\":["                                                       \
+    "{\"name\":\"wte\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":32},"                       \
+    "{\"name\":\"h.{i}\",\"type\":\"transformer_block\",\"repeat\":2,\"hidden\":32,\"heads\":2,"   \
+    "\"ffn\":64},"                                                                                 \
+    "{\"name\":\"head\",\"type\":\"lm_head\",\"vocab\":256,\"hidden\":32,\"bias\":false,"          \
+    "\"tie\":\"wte\"}]},"                                                                          \
+    "\"cluster\":{\"ranks\":1,\"device\":{\"flops\":{\"f32\":\"50G\"},"                            \
+    "\"memory_bandwidth\":\"10GB/s\"},\"link\":{\"intra\":{\"alpha\":\"20us\","                    \
+    "\"bandwidth\":\"1GB/s\"}}},"                                                                  \
+    "\"train\":{\"steps\":4,\"micro_batch\":1,\"seq_len\":16,\"grad_accum\":4,"                    \
+    "\"reduce\":\"step\",\"clip_norm\":1,"                                                         \
+    "\"data\":\"/usr/share/common-licenses/GPL-3\",\"checkpoint\":{\"every\":2},"                  \
+    "\"optimizer\":{\"type\":\"adamw\",\"lr\":1e-2}}}"
+
+/* A run of the tied model. */
+struct tied {
+    const char *order;
+    int64_t stop; /* after about that step; 0: never */
+    bool staged, planned;
+    struct weft_run_settings settings;
+    char fingerprint[33];
+    bool by_layers; /* the plan's order, in groups of 2 layers */
+};
+
+static enum weft_status stop_at(void *context, const struct weft_step *step,
+                                struct weft_error *error)
+{
+    struct watch *watch = context;
+    (void)error;
+    if (step->step == watch->steps) weft_stop(watch->weft);
+    return WEFT_OK;
+}
+
+static enum weft_status run_tied(struct tied *tied, struct weft_error *error)
+{
+    char order[64];
+    const char *override = order;
+    struct weft *weft = NULL;
+    struct weft_run_result result = {0};
+    snprintf(order, sizeof order, "plan.micro_step_order=%s", tied->order);
+    CHECK(weft_open(&weft, error) == WEFT_OK, "%s", error->text);
+    CHECK(weft_take_config(weft, TIED, NULL, &override, 1, error) == WEFT_OK, "%s", error->text);
+    /* A refused plan leaves what was staged for it. */
+    if (tied->staged) CHECK(weft_take_plan(weft, "{}", error) == WEFT_E_DATA, "%s", error->text);
+    if (tied->planned) CHECK(weft_make_plan(weft, error) == WEFT_OK, "%s", error->text);
+    struct watch watch = {.weft = weft, .steps = (int)tied->stop};
+    tied->settings.on_step = stop_at;
+    tied->settings.context = &watch;
+    const enum weft_status status = weft_run(weft, &tied->settings, &result, error);
+    strcpy(tied->fingerprint, result.fingerprint);
+    CHECK(result.stopped == (tied->stop > 0 && status == WEFT_OK), "%s: %d", tied->order,
+          result.stopped);
+    const char *plan = status == WEFT_OK ? weft_plan_json(weft) : "";
+    tied->by_layers = strstr(plan, "\"layers\": 2,") != NULL;
+    weft_close(weft);
+    return status;
+}
+
+/* The name of a directory below the folder. */
+static const char *place_in(const char *folder, const char *name)
+{
+    static char places[8][96];
+    static int n;
+    char *place = places[n++ % 8];
+    snprintf(place, sizeof *places, "%s/%s", folder, name);
+    return place;
+}
+
+/* The sums of a tied tensor depend on the order, which an open config takes from the checkpoint. */
+static void resumed_runs_keep_their_order(void)
+{
+    char folder[] = "/tmp/weft-order-XXXXXX";
+    struct weft_error error;
+    CHECK(mkdtemp(folder) != NULL, "%s", folder);
+    const char *whole = place_in(folder, "whole"), *part = place_in(folder, "part");
+    const char *step = place_in(folder, "whole/checkpoints/step-2");
+    struct tied first = {.order = "2", .settings.directory = whole};
+    CHECK(run_tied(&first, &error) == WEFT_OK && first.by_layers, "%s", error.text);
+    struct tied open = {.order = "auto"};
+    CHECK(run_tied(&open, &error) == WEFT_OK && !open.by_layers, "%s", error.text);
+    CHECK(strcmp(open.fingerprint, first.fingerprint) != 0, "bits cannot tell the orders");
+    struct tied stopped = {.order = "2", .stop = 2, .settings.directory = part};
+    CHECK(run_tied(&stopped, &error) == WEFT_OK, "%s", error.text);
+    struct tied kept[] = {
+        {.order = "auto", .settings.directory = part},
+        {.order = "auto", .settings.resume = step},
+        {.order = "auto", .staged = true, .settings.resume = step},
+        {.order = "auto", .settings = {.directory = place_in(folder, "on"), .resume = step}},
+        {.order = "2", .settings.resume = step},
+    };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        CHECK(run_tied(&kept[i], &error) == WEFT_OK, "%d: %s", (int)i, error.text);
+        CHECK(kept[i].by_layers && strcmp(kept[i].fingerprint, first.fingerprint) == 0,
+              "%d: %s, not %s", (int)i, kept[i].fingerprint, first.fingerprint);
+    }
+    /* The user asks for another order, or has a plan of another one. */
+    struct tied others[] = {{.order = "step", .settings.resume = step},
+                            {.order = "auto", .planned = true, .settings.resume = step}};
+    for (int i = 0; i < 2; i++) {
+        CHECK(run_tied(&others[i], &error) == WEFT_OK, "%d: %s", i, error.text);
+        CHECK(!others[i].by_layers && strcmp(others[i].fingerprint, first.fingerprint) != 0, "%d",
+              i);
+    }
+    (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static enum weft_status count_questions(void *context, const char *question, size_t length,
                                         char **answer, struct weft_error *error)
 {
@@ -327,6 +434,7 @@ int main(void)
     calls_out_of_order_are_refused();
     runs_are_watched_and_stopped();
     runs_begin_with_the_parameters_of_another();
+    resumed_runs_keep_their_order();
     solvers_are_asked();
     if (failures > 0) fprintf(stderr, "%d checks failed\n", failures);
     return failures > 0;

@@ -97,25 +97,41 @@ static bool has_trained(const struct weft_run_directory *directory)
     return has_bytes(directory, "metrics.jsonl") || has_bytes(directory, "result.json");
 }
 
-/* Steps of a run that ended without a stop; -1: no result. */
-static int64_t steps_of_result(const struct weft_run_directory *directory)
+/* Reads `stopped` and `steps_done` of a result. */
+static enum weft_status read_result(const char *path, bool *stopped, int64_t *steps,
+                                    struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    WEFT_TRY(weft_json_read(path, &document, err));
+    const struct weft_json_value *root = weft_json_root(document);
+    const bool whole = weft_json_bool(weft_json_member(root, "stopped"), stopped) &&
+                       weft_json_integer(weft_json_member(root, "steps_done"), steps);
+    weft_json_destroy(document);
+    return whole ? WEFT_OK
+                 : weft_fail(err, WEFT_E_DATA, "%s: lacks \"stopped\" or \"steps_done\"", path);
+}
+
+/* Steps of a run that ended without a stop; -1: no result. A damaged result is an error. */
+static enum weft_status find_steps(const struct weft_run_directory *directory, int64_t *out,
+                                   struct weft_error *err)
 {
     struct weft_text path;
-    struct weft_json *document = NULL;
+    struct weft_error why = {0};
     int64_t steps = -1;
     bool stopped = true;
+    *out = -1;
     if (!has_bytes(directory, "result.json"))
-        return -1; /* opening a pipe would wait for a writer */
-    enum weft_status status = name_file(directory, "result.json", &path, NULL);
-    if (status == WEFT_OK) status = weft_json_read(weft_text_chars(&path), &document, NULL);
-    if (status == WEFT_OK) {
-        const struct weft_json_value *root = weft_json_root(document);
-        weft_json_bool(weft_json_member(root, "stopped"), &stopped);
-        if (!weft_json_integer(weft_json_member(root, "steps_done"), &steps)) steps = -1;
-    }
-    weft_json_destroy(document);
+        return WEFT_OK; /* opening a pipe would wait for a writer */
+    enum weft_status status = name_file(directory, "result.json", &path, &why);
+    if (status == WEFT_OK) status = read_result(weft_text_chars(&path), &stopped, &steps, &why);
     weft_text_finish(&path);
-    return stopped ? -1 : steps;
+    if (status != WEFT_OK)
+        return weft_fail_again(err, &why,
+                               "%s. The file tells whether all steps are done: move it away, and "
+                               "steps without a checkpoint are trained again",
+                               why.text);
+    *out = stopped ? -1 : steps;
+    return WEFT_OK;
 }
 
 /* Fails if a run that has begun holds the lock. */
@@ -142,17 +158,17 @@ static enum weft_status check_begin(const struct weft_run_directory *directory, 
                          "%s: this run has checkpoints already: go on with --resume, or give "
                          "another directory with --run",
                          latest);
-    if (has_trained(directory)) WEFT_TRY(check_lock(directory->path, err));
-    if (has_trained(directory))
-        return weft_fail(err, WEFT_E_CREATE,
-                         "%s: a run has trained here and saved nothing: give another directory "
-                         "with --run%s",
-                         directory->path,
-                         steps_of_result(directory) >= 0
-                             ? ""
-                             : ", or begin anew with --resume=if-any, which keeps its metrics "
-                               "under another name");
-    return WEFT_OK;
+    if (!has_trained(directory)) return WEFT_OK;
+    WEFT_TRY(check_lock(directory->path, err));
+    int64_t steps;
+    WEFT_TRY(find_steps(directory, &steps, err));
+    return weft_fail(err, WEFT_E_CREATE,
+                     "%s: a run has trained here and saved nothing: give another directory "
+                     "with --run%s",
+                     directory->path,
+                     steps >= 0 ? ""
+                                : ", or begin anew with --resume=if-any, which keeps its metrics "
+                                  "under another name");
 }
 
 /* Takes the checkpoint in memory if it is newer than *latest. */
@@ -253,13 +269,18 @@ static enum weft_status check_origin(const char *path, const struct weft_config 
 }
 
 /* No step is left if the last one is done, and saved if train.checkpoint.at_end. */
-static bool is_finished(const struct weft_run_directory *directory, const struct weft_train *train,
-                        int64_t saved_step)
+static enum weft_status check_finished(const struct weft_run_directory *directory,
+                                       const struct weft_train *train, int64_t saved_step,
+                                       bool *finished, struct weft_error *err)
 {
-    bool other = directory->resume != NULL && !directory->own;
-    bool saved = directory->own && saved_step == train->steps;
-    return !other && (saved || !train->checkpoint.at_end) &&
-           steps_of_result(directory) == train->steps;
+    const bool other = directory->resume != NULL && !directory->own;
+    const bool saved = directory->own && saved_step == train->steps;
+    int64_t steps;
+    *finished = false;
+    if (other || (!saved && train->checkpoint.at_end)) return WEFT_OK;
+    WEFT_TRY(find_steps(directory, &steps, err));
+    *finished = steps == train->steps;
+    return WEFT_OK;
 }
 
 /* Touches no file. *marked: a run has begun there. */
@@ -289,7 +310,9 @@ static enum weft_status look_and_check(const struct weft_run_request *request,
         if (directory->resume == NULL) return weft_fail_memory(err, "a path");
     }
     WEFT_TRY(check_resume(directory->resume, config, &step, split, err));
-    *finished = marked && request->resume != NULL && is_finished(directory, &config->train, step);
+    *finished = false;
+    if (marked && request->resume != NULL)
+        WEFT_TRY(check_finished(directory, &config->train, step, finished, err));
     if (*finished) return WEFT_OK;
     WEFT_TRY(find_origin(request, directory, err));
     WEFT_TRY(check_origin(directory->from, config, err));
@@ -373,7 +396,8 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     /* Another run may have ended while this one planned or waited for the lock. */
     WEFT_TRY(look_at_directory(request, out, &marked, err));
     WEFT_TRY(check_resume(out->resume, config, &step, NULL, err));
-    out->finished = marked && request->resume != NULL && is_finished(out, &config->train, step);
+    if (marked && request->resume != NULL)
+        WEFT_TRY(check_finished(out, &config->train, step, &out->finished, err));
     if (out->finished) return WEFT_OK;
     if (marked) weft_file_clear(out->path);
     WEFT_TRY(weft_run_mark_write(out->path, err));

@@ -386,6 +386,40 @@ static void resumed_runs_keep_their_order(void)
     (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "%s", path);
+}
+
+/* A result tells whether a run is done: with all steps saved, and with steps that nothing saved. */
+static void damaged_results_are_told(void)
+{
+    static const char *const overrides[] = {NULL,
+                                            "train.checkpoint={\"at_end\":false,\"every\":3}"};
+    static const char *const texts[] = {"{\"stopped\":fal", "{\"steps_done\":4}",
+                                        "{\"stopped\":false,\"steps_done\":\"4\"}"};
+    char folder[] = "/tmp/weft-result-XXXXXX", path[64];
+    struct weft_error error;
+    CHECK(mkdtemp(folder) != NULL, "%s", folder);
+    for (int i = 0; i < 2; i++) {
+        struct weft_run_result whole = {0}, again = {0};
+        const struct weft_run_settings settings = {.directory = place_in(folder, i ? "b" : "a")};
+        snprintf(path, sizeof path, "%s/%s/result.json", folder, i ? "b" : "a");
+        CHECK(run_with(overrides[i], settings, &whole, &error) == WEFT_OK, "%s", error.text);
+        for (int t = 0; t < 3; t++) {
+            write_text(path, texts[t]);
+            CHECK(run_with(overrides[i], settings, NULL, &error) == WEFT_E_DATA, "%s", error.text);
+            CHECK(strstr(error.text, path) != NULL && strstr(error.text, "move it away") != NULL,
+                  "%s", error.text);
+        }
+        CHECK(remove(path) == 0, "%s", path);
+        CHECK(run_with(overrides[i], settings, &again, &error) == WEFT_OK, "%s", error.text);
+        CHECK(strcmp(whole.fingerprint, again.fingerprint) == 0, "%s", again.fingerprint);
+    }
+    (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static enum weft_status count_questions(void *context, const char *question, size_t length,
                                         char **answer, struct weft_error *error)
 {
@@ -435,6 +469,7 @@ int main(void)
     runs_are_watched_and_stopped();
     runs_begin_with_the_parameters_of_another();
     resumed_runs_keep_their_order();
+    damaged_results_are_told();
     solvers_are_asked();
     if (failures > 0) fprintf(stderr, "%d checks failed\n", failures);
     return failures > 0;

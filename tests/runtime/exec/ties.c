@@ -189,7 +189,7 @@ static double clip_of(const struct serial *s)
     return most > 0 && most < norm + 1e-6 ? most / (norm + 1e-6) : 1;
 }
 
-static void update(struct serial *s, int64_t step)
+static void update_parameters(struct serial *s, int64_t step)
 {
     const struct weft_train *train = &s->job->config->train;
     const struct weft_optimizer optimizer =
@@ -233,7 +233,7 @@ static int train_serially(int32_t rank, const struct ranks *ranks, void *argumen
             compute_gradients(&s, of, step, task->layers);
             add_rank(&s, of);
         }
-        update(&s, step);
+        update_parameters(&s, step);
     }
     *task->fingerprint = hash_parameters(&s);
     close_serial(&s);

@@ -29,7 +29,7 @@ static void write_collectives(const struct weft_plan *plan, char *text, size_t r
     }
 }
 
-static void stage(struct random_case *random, int64_t order)
+static void stage_order(struct random_case *random, int64_t order)
 {
     struct weft_variant variants[WEFT_MOST_VARIANTS];
     struct weft_error err = {0};
@@ -56,7 +56,7 @@ Test(turns, breadth_first_gathers_a_group_ahead)
     char text[2048];
     const struct weft_schedule_options options = {.planner = "breadth-first:2", .draft = true};
     random_case_read(&random, "configs/runs/gpt-tiny.json");
-    stage(&random, 2);
+    stage_order(&random, 2);
     cr_assert_eq(weft_schedule(random.stages.problem, NULL, &options, &plan, NULL, &err), WEFT_OK,
                  "%s", err.text);
     write_collectives(plan, text, sizeof text);
@@ -81,7 +81,7 @@ Test(turns, rules_name_the_key_of_another_order)
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};
         const struct weft_schedule_options options = {.planner = name, .draft = true};
-        stage(&random, i % 2 == 0 ? 0 : 2);
+        stage_order(&random, i % 2 == 0 ? 0 : 2);
         const enum weft_status status =
             weft_schedule(random.stages.problem, NULL, &options, &plan, NULL, &err);
         if (i == 3) { /* any number of layers */

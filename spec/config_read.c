@@ -196,9 +196,6 @@ static void check_across(const struct weft_section *section, const struct weft_c
     else if (cluster->ranks % cluster->ranks_per_node != 0)
         why = "nodes have different numbers of ranks: let cluster.ranks_per_node divide "
               "cluster.ranks";
-    else if (cluster->device.type != WEFT_DEVICE_CPU)
-        why = "GPUs have no averages yet: leave out cluster.device.type, or let all ranks step "
-              "together";
     else if (train->precision.compute == WEFT_F16)
         why = "f16 repeats a step that overflowed, on one node alone: compute in bf16 or f32";
     else if (weft_config_target(config)->is_foreign)

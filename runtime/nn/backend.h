@@ -58,7 +58,6 @@ struct weft_nn_backend {
     void (*initialise)(struct weft_nn *nn, struct weft_stream *stream,
                        const struct weft_nn_initial *initial);
     void (*round)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit);
-    /* NULL on a GPU; weft_config_load refuses averages there. */
     void (*average)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit,
                     const struct weft_nn_outer *outer);
     weft_nn_update_fn *update, *moments, *apply;

@@ -86,7 +86,7 @@ struct weft_nn_outer {
     float momentum, lr;
 };
 /* Divides the unit's own fp32 parameters, which are sums over nodes, makes the step if the unit has
- * an anchor, and rounds parameters from the master. GPUs do not have it. */
+ * an anchor, and rounds parameters from the master. */
 void weft_nn_average(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_unit *unit, const struct weft_nn_outer *outer);
 

@@ -163,7 +163,7 @@ def a_plan_tells_the_time_of_averages(weft):
 @case
 def what_has_no_averages_is_refused(weft):
     for words, changes in (("there is one node", {"per_node": 4}), ("different numbers of ranks", {"ranks": 5}),
-                           ("f16", {"train__precision": {"compute": "f16"}}), ("GPUs", {"cluster__device__type": "cuda"}),
+                           ("f16", {"train__precision": {"compute": "f16"}}),
                            ("plan.for", {"plan__for": "fsdp2"}), ("cluster.link.inter", {"cluster__link__inter": {}}),
                            ("plan.offload", {"cluster__host": {"memory_limit": "1GiB",
                                "down": {"bandwidth": "1GB/s"}, "up": {"bandwidth": "1GB/s"}}})):

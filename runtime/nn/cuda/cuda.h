@@ -77,7 +77,8 @@ WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *b
     .verdict = weft_nn_cuda_verdict, .prepare = weft_nn_cuda_prepare,                              \
     .forward = weft_nn_cuda_forward, .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load, \
     .initialise = weft_nn_cuda_initialise, .round = weft_nn_cuda_round,                            \
-    .update = weft_nn_cuda_update, .moments = weft_nn_cuda_moments, .apply = weft_nn_cuda_apply,   \
+    .average = weft_nn_cuda_average, .update = weft_nn_cuda_update,                                \
+    .moments = weft_nn_cuda_moments, .apply = weft_nn_cuda_apply,                                  \
     .add_norm = weft_nn_cuda_add_norm, .record_loss = weft_nn_cuda_record_loss,                    \
     .look = weft_nn_cuda_look, .add_hash = weft_nn_cuda_add_hash,                                  \
     .mix_hash = weft_nn_cuda_mix_hash
@@ -167,6 +168,8 @@ int64_t weft_nn_cuda_join(const struct weft_nn_piece *pieces, int64_t n, int64_t
                           struct weft_nn_piece *out);
 
 /* update.c */
+void weft_nn_cuda_average(struct weft_nn *nn, struct weft_stream *stream,
+                          const struct weft_nn_unit *unit, const struct weft_nn_outer *outer);
 weft_nn_update_fn weft_nn_cuda_update, weft_nn_cuda_moments, weft_nn_cuda_apply;
 
 /* step.c. Work on units needs at most this much of the workspace. */

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "runtime/nn/cuda/cuda.h"
+#include "runtime/nn/cuda/kernels/average.h"
 #include "runtime/nn/cuda/kernels/record.h"
 
 _Static_assert(offsetof(struct weft_nn_step, stop) == offsetof(struct weft_cuda_step, stop) &&
@@ -133,6 +134,48 @@ static enum weft_status issue_apply(struct weft_stream *stream, struct CUstream_
                                         &what, on);
     }
     return weft_nn_cuda_status(a->cuda, code, "LAMB's update", err);
+}
+
+struct average_argument {
+    struct weft_nn_cuda *cuda;
+    const struct weft_nn_unit *unit;
+    struct weft_nn_outer outer;
+};
+
+static enum weft_status issue_average(struct weft_stream *stream, struct CUstream_st *on,
+                                      const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    const struct average_argument *a = argument;
+    const struct weft_nn_unit *unit = a->unit;
+    int code = 0;
+    for (int64_t i = 0; i < unit->n_own && code == 0;) {
+        struct weft_nn_piece piece;
+        i = weft_nn_cuda_join(unit->own, unit->n_own, i, false, &piece);
+        const struct weft_cuda_average what = {
+            .values = weft_nn_cuda_values(unit, &piece),
+            .anchor = state_of(unit->anchor, &piece),
+            .momentum = state_of(unit->outer, &piece),
+            .copy = unit->master == NULL
+                        ? NULL
+                        : weft_nn_cuda_element(unit->parameters, piece.parameter_at,
+                                               weft_dtype_bytes(unit->dtype)),
+            .copy_dtype = unit->dtype,
+            .n = piece.count,
+            .nodes = (float)a->outer.nodes,
+            .decay = a->outer.momentum,
+            .lr = a->outer.lr,
+        };
+        code = weft_cuda_average(&what, on);
+    }
+    return weft_nn_cuda_status(a->cuda, code, "an average over nodes", err);
+}
+
+void weft_nn_cuda_average(struct weft_nn *nn, struct weft_stream *stream,
+                          const struct weft_nn_unit *unit, const struct weft_nn_outer *outer)
+{
+    const struct average_argument argument = {weft_nn_cuda_of(nn), unit, *outer};
+    argument.cuda->machine->issue(stream, issue_average, &argument, sizeof argument);
 }
 
 static void issue_work(struct weft_nn *nn, struct weft_stream *stream, weft_cuda_work_fn *work,

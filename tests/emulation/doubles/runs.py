@@ -28,14 +28,16 @@ COMPARED = []
 PLANNERS = ["all-dp", "all-sdp", "all-zero1", "all-fsdp", "greedy", "ilp", "fsdp2", "random"]
 
 
-def config_of(weft, device, per_node=0, policies=None, **what):
-    """Ranks that pose as nodes of `per_node` ranks."""
+def config_of(weft, device, per_node=0, policies=None, across=None, **what):
+    """Ranks that pose as nodes of `per_node` ranks, which may step on their own."""
     config = models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), device, **what)
     if per_node:
         config["cluster"]["ranks_per_node"] = per_node
         config["cluster"]["link"]["inter"] = {"alpha": "100us", "bandwidth": "100MB/s"}
     if policies:
         config["plan"]["policies"] = policies
+    if across:
+        config["train"]["across"] = across
     return config
 
 
@@ -184,6 +186,30 @@ def policies_of_nodes_have_the_cpus_bits(weft):
         same_as_the_cpu(weft, **of_nodes, planner=planner, policies=every, clip_norm=clip, blocks=blocks, seed=seed)
 
 
+@case
+def averages_over_nodes_have_the_cpus_bits(weft):
+    """Nodes step on their own: a link of NCCL within each node, one across nodes, and for gossip one for each turn."""
+    of_nodes, outer = {"ranks": 4, "per_node": 2, "steps": 6}, {"momentum": 0.9, "lr": 0.7}
+    same_as_the_cpu(weft, **of_nodes, planner="all-fsdp", across={"every": 2, **outer})
+    same_as_the_cpu(weft, doubles=WATCHED, **of_nodes, planner="all-dp", clip_norm=0, across={"every": 3, "fragments": 3})
+    same_as_the_cpu(weft, ranks=3, per_node=1, steps=6, planner="all-sdp", across={"every": 2, "rule": "gossip"}, seed=2)
+    for seed, planner, clip, across in ((seed, *row) for seed, row in enumerate(itertools.product(
+            ("all-zero1", "all-dp", "random", "ilp"), (0, 0.5),
+            ({"every": 1}, {"every": 2, **outer}, {"every": 3, "fragments": 2}, {"every": 1, "rule": "gossip"})), 3) if ALL):
+        same_as_the_cpu(weft, **of_nodes, planner=planner, clip_norm=clip, across=across, seed=seed)
+
+
+@drawn_case
+def averages_have_one_result_in_16_bits(weft):
+    first = None
+    for planner in ("all-fsdp", "all-dp", "all-zero1"):
+        got = trained(weft, "cuda", environment_of("cuda", 4), ranks=4, per_node=2, dtype="bf16", planner=planner,
+                      across={"every": 2, "momentum": 0.9, "lr": 0.7})
+        COMPARED.append(planner)
+        first = first or got
+        assert got == first, f"{planner}: {got[0]} {got[1][-1]}, not {first[0]} {first[1][-1]}"
+
+
 @drawn_case
 def units_of_nodes_have_one_result_in_16_bits(weft):
     """Partial sums are rounded once. Parameters may be cached on the host, and state updated there."""
@@ -200,7 +226,11 @@ def units_of_nodes_have_one_result_in_16_bits(weft):
 @drawn_case
 def a_plan_of_nodes_takes_its_limit_to_the_byte(weft):
     """The least plan counts all that a rank takes, with what its links take next to the arena. A byte less has no plan."""
-    config = config_of(weft, "cuda", ranks=4, per_node=2, planner="all-nodes", policies="nodes", blocks=1)
+    for planner, more in (("all-nodes", {"policies": "nodes"}), ("all-fsdp", {"across": {"every": 2}})):
+        take_the_limit(weft, config_of(weft, "cuda", ranks=4, per_node=2, planner=planner, blocks=1, **more))
+
+
+def take_the_limit(weft, config):
     env, path = environment_of("cuda", 4), weft.write("config.json", config)
     weft.expect(0, "profile", path, "-o", weft.path("profile.json"), env=env)
     total, code = 1 << 31, 0
@@ -211,7 +241,8 @@ def a_plan_of_nodes_takes_its_limit_to_the_byte(weft):
         least, total = total + 1, json.loads(out)["total_bytes"] - 1 if code == 0 else 0
     assert code == 78, (code, err)
     config["cluster"]["memory_limit"] = f"{least}B"
-    weft.expect(0, "train", weft.write("config.json", config), "--profile", "profile.json", "--run", "least", "-q", env=env)
+    weft.expect(0, "train", weft.write("config.json", config), "--profile", "profile.json", "--run", weft.fresh("least"), "-q",
+                env=env)
 
 
 @drawn_case
@@ -229,6 +260,30 @@ def a_run_goes_on_from_fsdp_to_nodes(weft):
     configs = {way: config_of(weft, "cuda", checkpoint=saves, **what, **more) for way, more in (("fsdp", fsdp), ("nodes", nodes))}
     for first, then in (("fsdp", "nodes"), ("nodes", "fsdp")):
         check_resume(weft, configs, {"fsdp": gpus, "nodes": gpus}, first, then, wanted[0])
+
+
+@drawn_case
+def nodes_of_gpus_fail_together(weft):
+    """A number that is not finite on the second node ends both. A lost rank of one node ends all within seconds."""
+    what = {"ranks": 4, "per_node": 2, "planner": "all-fsdp", "across": {"every": 3}}
+    config = weft.write("config.json", config_of(weft, "cuda", steps=6, **what))
+    weft.expect(79, "train", config, "--run", "failed", "-q", says="rank 3",
+                env={**environment_of("cuda", 4), "WEFT_FAILPOINT": "backward:rank=3:step=2:do=nan"})
+    process, pids = started(weft, 4, per_node=2, across={"every": 3})
+    os.kill(pids[2], signal.SIGKILL)
+    code, err = ended(process, pids)
+    assert code == 69 and "rank 2" in err and "signal 9" in err, (code, err)
+
+
+@drawn_case
+def averages_go_on_from_one_device_to_the_other(weft):
+    """Step 3 is between two averages, so the checkpoint has the parameters of both nodes and the outer optimizer's numbers."""
+    what = {"planner": "all-fsdp", "ranks": 4, "per_node": 2, "steps": 6, "across": {"every": 2, "momentum": 0.9, "lr": 0.7}}
+    configs = {device: config_of(weft, device, checkpoint={"every": 3, "keep": 2}, **what) for device in ("cpu", "cuda")}
+    wanted = trained(weft, "cpu", **what)
+    env = {"cpu": {}, "cuda": environment_of("cuda", 4)}
+    for first, then in (("cpu", "cuda"), ("cuda", "cpu")):
+        check_resume(weft, configs, env, first, then, wanted[0])
 
 
 def check_resume(weft, configs, env, first, then, wanted):
@@ -263,9 +318,9 @@ def two_ranks_on_one_gpu_are_refused(weft):
                 env=environment_of("cuda", 2), says=["local rank 2 has no GPU"])
 
 
-def started(weft, ranks, **cluster):
+def started(weft, ranks, per_node=0, across=None, **cluster):
     """Starts a run on GPUs; returns it and its ranks' pids after the first step."""
-    config = config_of(weft, "cuda", planner="all-fsdp", steps=1000000, ranks=ranks)
+    config = config_of(weft, "cuda", per_node, across=across, planner="all-fsdp", steps=1000000, ranks=ranks)
     config["cluster"].update(cluster)
     process = weft.start("train", weft.write("config.json", config), "--run", f"run{len(os.listdir(weft.directory))}",
                          "--json", env=environment_of("cuda", ranks))

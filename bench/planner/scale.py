@@ -118,7 +118,7 @@ def table_of_slices(options, folder):
             rows.append([model, f"{ranks:,}", f"{len(units_of(made))}", f"{len(small)}", padding_of(made, parameters),
                          f"{len(units_of(fused))}", padding_of(fused, parameters)])
             print("|", " | ".join(rows[-1]), "|", flush=True)
-    return rows
+    return rows, {}
 
 
 def table_of_jitter(options, folder):
@@ -143,22 +143,26 @@ def table_of_jitter(options, folder):
     return rows, {"steps without jitter": ("those of the plan" if same else "others", same)}
 
 
+TABLES = {"plans": table_of_plans, "slices": table_of_slices, "jitter": table_of_jitter}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of jitter (default %(default)s)")
+    parser.add_argument("--tables", default=",".join(TABLES), help="tables to make (default %(default)s)")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
+    made = {}
     with tempfile.TemporaryDirectory() as folder:
-        plans, reached = table_of_plans(options, folder)
-        slices = table_of_slices(options, folder)
-        jitter, jitter_reached = table_of_jitter(options, folder)
-    for what, (value, met) in {**reached, **jitter_reached}.items():
-        print(f"{what}: {value}{'' if met else ', missed'}")
+        for name in options.tables.split(","):
+            made[name] = TABLES[name](options, folder)
+    for _, reached in made.values():
+        for what, (value, met) in reached.items():
+            print(f"{what}: {value}{'' if met else ', missed'}")
     if options.record:
-        record("scale", "plans", plans, reached)
-        record("scale", "slices", slices, {})
-        record("scale", "jitter", jitter, jitter_reached)
+        for name, (rows, reached) in made.items():
+            record("scale", name, rows, reached)
 
 
 if __name__ == "__main__":

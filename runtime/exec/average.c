@@ -50,6 +50,7 @@ void weft_exec_average_destroy(struct exec_average *average)
 struct shared {
     uint64_t loss[WEFT_NN_LOSS_WORDS], since[WEFT_NN_LOSS_WORDS];
     int64_t step, rows, since_rows;
+    double norm;
     int32_t stop, not_finite, earlier, suspect;
 };
 
@@ -100,6 +101,18 @@ static void add_node(struct shared *sum, const struct shared *node, struct weft_
     sum->since_rows += node->since_rows;
 }
 
+/* Takes loss and norm of a node that could not go on at an earlier step than this one. */
+static void take_lost(const struct weft_exec *exec, const struct shared *all,
+                      struct weft_step_result *result)
+{
+    for (int32_t r = 0; r < exec->average->ranks; r += exec->ranks) {
+        if (all[r].step != result->lost_step || all[r].not_finite == 0) continue;
+        result->loss = weft_exec_mean_loss(all[r].loss, all[r].rows);
+        result->norm = all[r].norm;
+        return;
+    }
+}
+
 enum weft_status weft_exec_share_result(struct weft_exec *exec,
                                         const struct weft_step_inputs *inputs,
                                         struct weft_step_result *result, struct weft_error *err)
@@ -127,6 +140,7 @@ enum weft_status weft_exec_share_result(struct weft_exec *exec,
     mine.not_finite = !result->finite;
     mine.earlier = result->earlier;
     mine.suspect = result->suspect;
+    mine.norm = result->norm;
     weft_comm_wait_longer(exec->options.comm, apart_ns(exec));
     all = share_all(exec, &mine, sizeof mine, &status, err);
     weft_comm_wait_longer(exec->options.comm, 0);
@@ -134,11 +148,12 @@ enum weft_status weft_exec_share_result(struct weft_exec *exec,
     struct shared sum = {.step = mine.step};
     for (int32_t r = 0; r < average->ranks; r += exec->ranks)
         add_node(&sum, &all[r], result);
-    free(all);
     /* Nodes meet for a save under way too, and a replay has none: such steps keep their own loss.
      */
     if (!result->finite || weft_config_averages_after(exec->options.config, inputs->step))
         result->loss = weft_exec_mean_loss(sum.loss, sum.rows);
+    take_lost(exec, all, result);
+    free(all);
     result->nodes_loss = weft_exec_mean_loss(sum.since, sum.since_rows);
     result->nodes_steps = average->since_steps;
     memset(average->since, 0, sizeof average->since);

@@ -311,6 +311,7 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     struct weft_text who;
     const double loss = weft_units_unsigned_nan(result->loss);
     const int64_t step = result->lost_step > 0 ? result->lost_step : inputs->step;
+    const double lr = weft_train_lr(run->train, step);
     weft_text_init(&who);
     enum weft_status status = describe_culprit(run, inputs, result, &who, err);
     bool rotated = run->options->program->period.rotated;
@@ -319,21 +320,21 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
                            "step %" PRId64 ": loss %g, though all gradients of the step before it "
                            "were finite. %s. Lower train.optimizer.lr (%g at this step), lengthen "
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           step, loss, weft_text_chars(&who), inputs->lr);
+                           step, loss, weft_text_chars(&who), lr);
     } else if (status == WEFT_OK && rotated) {
         status = weft_fail(err, WEFT_E_NUMERIC,
                            "step %" PRId64 ": gradients of the step before it are not finite, or "
                            "too large to be added up over ranks. %s. Nothing was updated with "
                            "them. Lower train.optimizer.lr (%g at this step), lengthen "
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           step, weft_text_chars(&who), inputs->lr);
+                           step, weft_text_chars(&who), lr);
     } else if (status == WEFT_OK) {
-        status = weft_fail(err, WEFT_E_NUMERIC,
-                           "step %" PRId64 ": loss %g, gradient norm %g. %s. Nothing was updated "
-                           "with it. Lower train.optimizer.lr (%g at this step), lengthen "
-                           "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           step, loss, weft_units_unsigned_nan(result->norm), weft_text_chars(&who),
-                           inputs->lr);
+        status =
+            weft_fail(err, WEFT_E_NUMERIC,
+                      "step %" PRId64 ": loss %g, gradient norm %g. %s. Nothing was updated "
+                      "with it. Lower train.optimizer.lr (%g at this step), lengthen "
+                      "train.lr_schedule.warmup_steps, or set train.clip_norm",
+                      step, loss, weft_units_unsigned_nan(result->norm), weft_text_chars(&who), lr);
     }
     weft_text_finish(&who);
     return status;

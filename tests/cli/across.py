@@ -210,9 +210,12 @@ def all_ranks_fail_with_one_node(weft):
 def nodes_agree_before_averages(weft):
     """An early step fails on the second node, while the first one goes on to step 3. Then all fail."""
     alone = {"train__checkpoint": {"at_end": False}}
-    for clip, step in ((1.0, 1), (0, 2)):  # without clipping, period 2 ends step 1
-        config = weft.write("run.json", across(train__clip_norm=clip, **alone))
-        weft.expect(79, "train", config, "-q", "--run", weft.fresh("run"), says=("rank 3", f"step {step}: "),
+    own = ((1.0, 1, "gradient norm inf"), (0, 2, "gradients of the step before it"))  # period 2 ends step 1
+    for clip, step, words in own:
+        config = weft.write("run.json", across(train__clip_norm=clip, train__lr_schedule={"type": "cosine", "warmup_steps": 4},
+                                               **alone))
+        says = ("rank 3", f"step {step}: ", words, f"({0.25e-3 * step:g} at this step)")
+        weft.expect(79, "train", config, "-q", "--run", weft.fresh("run"), says=says,
                     env={"WEFT_FAILPOINT": f"backward:rank=3:step={step}:do=nan"})
 
 

@@ -385,6 +385,30 @@ def nodes_on_their_own_send_averages_alone(weft):
 
 
 @drawn_case
+def nodes_average_with_neighbours_and_in_parts(weft):
+    """An odd number of hosts leaves one alone in each turn. Faults of one host's steps end all, also between averages."""
+    ways = {"gossip": {"every": 2, "rule": "gossip", "fragments": 2},
+            "parts": {"every": 4, "fragments": 3, "momentum": 0.9, "lr": 0.7}}
+    try:
+        with Namespaces(3, rate="1gbit", directory=weft.directory) as hosts:
+            for name, way in ways.items():
+                config = weft.write("run.json", threaded(train__steps=8, train__across=way, cluster__ranks=3,
+                                                         cluster__ranks_per_node=1, cluster__link__inter=LINK))
+                expected = train_locally(weft, config)
+                for library in ("openmpi", "mpich"):
+                    command = hosts.command(weft.program, library, 1)
+                    code, _, _, err = run_hosts(weft, command, library, "train", config, "--quiet", "--run", weft.fresh("hosts"))
+                    assert code == 0, (name, library, err)
+                    for key in ("fingerprint", "last_loss"):
+                        assert result_of(weft, "hosts")[key] == expected[key], (name, library, key)
+                code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 1), "openmpi", "train", config, "-q",
+                                               env={"WEFT_FAILPOINT": "backward:rank=2:step=2:do=nan"})
+                assert code == 79 and "step 2: " in told[-1] and "first on rank 2" in told[-1], (name, code, err)
+    except Unavailable as why:
+        raise Skip(str(why)) from why
+
+
+@drawn_case
 def checkpoints_need_a_directory_that_all_hosts_share(weft):
     config = weft.write("run.json", threaded(train__checkpoint__at_end=True, cluster__ranks_per_node=1,
                                              cluster__link__inter={"alpha": "100us", "bandwidth": "100MB/s"}))

@@ -461,11 +461,9 @@ static bool is_compared(const struct run *run, int64_t step)
  * all ranks do something together. A node that cannot go on waits for the next such step. */
 static bool nodes_meet(const struct run *run, int64_t step)
 {
-    const struct weft_train_options *o = run->options;
-    return weft_config_averages_after(o->config, step) || step == last_step(run) ||
+    return weft_config_averages_after(run->options->config, step) || step == last_step(run) ||
            is_compared(run, step) || weft_saving_meets(run->saving, step) ||
-           (run->evaluation != NULL && weft_evaluation_is_due(run->train, step)) ||
-           run->dump != NULL || o->on_group != NULL || weft_data_leaves_out(o->config);
+           (run->evaluation != NULL && weft_evaluation_is_due(run->train, step));
 }
 
 /* Occasional work after a step. */

@@ -223,12 +223,12 @@ def nodes_agree_before_averages(weft):
 def a_node_waits_for_the_steps_of_others(weft):
     """The second node cannot go on after step 2. It waits longer than cluster.timeout for the step of an average."""
     config = weft.write("run.json", across(
-        every=40, train__steps=80, train__checkpoint={"at_end": False}, cluster__timeout="1s", cluster__emulate=True,
-        cluster__link__intra={"alpha": "5ms", "bandwidth": "1GB/s"}, plan__policies="fsdp"))
+        every=20, train__steps=40, train__checkpoint={"at_end": False}, cluster__timeout="4s", cluster__emulate=True,
+        cluster__link__intra={"alpha": "20ms", "bandwidth": "1GB/s"}, plan__policies="fsdp"))
     begin = time.monotonic()
     weft.expect(79, "train", config, "-q", "--run", "run", says=("rank 3", "step 2: "),
                 env={"WEFT_FAILPOINT": "backward:rank=3:step=2:do=nan"})
-    assert time.monotonic() - begin > 1.5, "no wait longer than the timeout"
+    assert time.monotonic() - begin > 5, "no wait longer than the timeout"
 
 
 @case

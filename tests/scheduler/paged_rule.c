@@ -14,7 +14,7 @@ enum { N_LIMITS = 10 };
 /* The step of a rule's plan within a limit; 0: none. */
 static int64_t step_within(struct random_case *random, const char *planner, int64_t limit_bytes)
 {
-    struct weft_schedule_options options = {.planner = planner};
+    struct weft_schedule_options options = {.planner = planner, .draft = true};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     random->stages.problem->tiers[0].limit_bytes = limit_bytes;

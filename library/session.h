@@ -18,6 +18,7 @@ struct weft_session {
     struct weft_solver solver;  /* likewise; {0}: planners use dual ascent alone */
     struct weft_watch *watch;   /* likewise; may be NULL */
     bool draft;                 /* likewise; plans get no bound and no certificate */
+    bool hint;                  /* likewise; a draft that tells of a change, in little time */
     struct weft_profile *profile;
     struct weft_stages stages;
     struct weft_lower_inputs inputs;

@@ -726,6 +726,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
         .budget = weft_budget_of(&work, units),
         .gap = wanted->gap,
         .draft = session->draft,
+        .hint = session->hint,
         .solver = solver_of_asked(&asked),
     };
     const struct weft_plan *starts[] = {session->start};

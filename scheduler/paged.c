@@ -447,11 +447,11 @@ static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *e
 }
 
 /* A rule's plan is the fastest of its series. Without one, plans for the limit alone, which tells
- * the reason of a refusal. A draft has no series, which counts little of its work. */
+ * the reason of a refusal. A hint has no series, which counts little of its work. */
 static enum weft_status plan_by_series(struct weft_paged *run, struct weft_error *err)
 {
     run->outcome = (struct weft_outcome){.pool = &run->pool};
-    if (!run->options->draft) WEFT_TRY(weft_paged_series(run, false, err));
+    if (!run->options->hint) WEFT_TRY(weft_paged_series(run, false, err));
     if (run->plan) return WEFT_OK;
     WEFT_TRY(plan_by_planner(run, NULL, err));
     if (run->n_again > 0) tell_again(run);

@@ -192,11 +192,11 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
 }
 
 /* Refuses the limit, and names the one at which the leanest plan fits. Reports first if a rule does
- * not apply. A draft names the least rows alone, since probes in pages take long. */
+ * not apply. A hint names the least rows alone, since probes in pages take long. */
 static enum weft_status refuse_limit(struct weft_paged *run, const char *refusal,
                                      struct weft_error *err)
 {
-    const bool probes = run->inputs != NULL && !run->options->draft;
+    const bool probes = run->inputs != NULL && !run->options->hint;
     int64_t bytes = 0;
     WEFT_TRY(check_rule_applies(run, err));
     if (probes) WEFT_TRY(find_least_paged(run, &bytes, err));

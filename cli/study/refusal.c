@@ -64,7 +64,7 @@ static bool draft_plan(struct weft_session *session, struct change *change)
 {
     struct weft_error ignored = {0};
     if (weft_session_stage(session, NULL, &ignored) != WEFT_OK) return true;
-    session->draft = true;
+    session->draft = session->hint = true;
     if (session->config->plan.work_limit > DRAFT_WORK)
         session->config->plan.work_limit = DRAFT_WORK;
     if (weft_session_plan_levels(session, NULL, &ignored) != WEFT_OK) return false;

@@ -652,8 +652,8 @@ Test(schedule, the_least_limit_named_is_true, .timeout = 900)
     }
 }
 
-/* The refusal of a draft names the least rows, and tries no limit in pages. */
-Test(schedule, a_draft_is_refused_by_rows_alone, .timeout = 900)
+/* The refusal of a hint names the least rows, and tries no limit in pages. */
+Test(schedule, a_hint_is_refused_by_rows_alone, .timeout = 900)
 {
     int n = 0;
     for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -661,15 +661,15 @@ Test(schedule, a_draft_is_refused_by_rows_alone, .timeout = 900)
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
         const int64_t least_bytes = weft_least_limit(problem, 0, NULL);
-        for (int draft = 0; draft < 2; draft++) {
-            const struct weft_schedule_options options = {.planner = "greedy", .draft = draft > 0};
+        for (int hint = 0; hint < 2; hint++) {
+            const struct weft_schedule_options options = {.planner = "greedy", .hint = hint > 0};
             struct weft_plan *plan = NULL;
             struct weft_error err = {0};
             problem->tiers[0].limit_bytes = least_bytes - 1;
             cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err),
                          WEFT_E_INFEASIBLE);
-            if (draft) cr_assert_eq(err.needs_bytes, least_bytes, "%s", err.text);
-            if (!draft) n += err.needs_bytes > least_bytes;
+            if (hint) cr_assert_eq(err.needs_bytes, least_bytes, "%s", err.text);
+            if (!hint) n += err.needs_bytes > least_bytes;
         }
         random_case_finish(&random);
     }

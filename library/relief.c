@@ -208,7 +208,7 @@ enum weft_status weft_session_refuse_all(struct weft_session *session, const cha
     const bool more =
         variants[0].rule.offloaded && !variants[told].rule.offloaded && is_infeasible(&refusals[0]);
     char relief[512] = "";
-    if (is_infeasible(&refusals[told]))
+    if (is_infeasible(&refusals[told]) && !session->hint)
         tell_reliefs(session, &variants[told], relief, sizeof relief);
     char split[128] = "";
     if (is_infeasible(&refusals[told]) && session->config->train.asked.micro_batch == 0 &&
@@ -226,7 +226,8 @@ enum weft_status weft_session_refuse(const struct weft_session *session,
                                      const struct weft_error *refusal, struct weft_error *err)
 {
     char relief[512] = "";
-    if (is_infeasible(refusal)) tell_reliefs(session, variant, relief, sizeof relief);
+    if (is_infeasible(refusal) && !session->hint)
+        tell_reliefs(session, variant, relief, sizeof relief);
     return weft_fail_again(err, refusal, "%s%s%s", refusal->text, relief,
                            is_infeasible(refusal) ? kept_text(session) : "");
 }

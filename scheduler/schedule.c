@@ -192,13 +192,18 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
 }
 
 /* Refuses the limit, and names the one at which the leanest plan fits. Reports first if a rule does
- * not apply. A hint names the least rows alone, since probes in pages take long. */
+ * not apply. A hint names the least rows alone, since probes in pages take long, and of several
+ * tiers no limit, since a search of each takes long too. */
 static enum weft_status refuse_limit(struct weft_paged *run, const char *refusal,
                                      struct weft_error *err)
 {
     const bool probes = run->inputs != NULL && !run->options->hint;
     int64_t bytes = 0;
     WEFT_TRY(check_rule_applies(run, err));
+    if (run->options->hint && weft_problem_moves(run->problem))
+        return weft_fail_lacking(err, WEFT_E_INFEASIBLE, WEFT_LACK_MEMORY, 0, "%s",
+                                 *refusal ? refusal
+                                          : "no plan fits the memory limits of all tiers");
     if (probes) WEFT_TRY(find_least_paged(run, &bytes, err));
     return weft_fail_infeasible(run->table, run->planner->name, refusal, bytes, err);
 }

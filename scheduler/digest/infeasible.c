@@ -109,20 +109,20 @@ static void add_limit(struct weft_text *text, const struct weft_problem_tier *ti
     weft_text_add(text, ")");
 }
 
-/* Adds the least limit of each tier while the others keep theirs; the device's in pages, if known.
- * If no limit of a tier helps, the text names the tier that is too small. A rule may be refused
- * where other plans fit. */
+/* Adds the least limit of each tier, the device's `device_bytes`, while the others keep theirs; the
+ * device's in pages, if known. If no limit of a tier helps, the text names the tier that is too
+ * small. A rule may be refused where other plans fit. */
 static void add_tiers(struct weft_text *text, const struct weft_problem *problem,
-                      int64_t paged_bytes)
+                      int64_t device_bytes, int64_t paged_bytes)
 {
     bool device_alone = false;
-    const bool fits = weft_least_limit(problem, 0, NULL) <= problem->tiers[0].limit_bytes &&
+    const bool fits = device_bytes <= problem->tiers[0].limit_bytes &&
                       paged_bytes <= problem->tiers[0].limit_bytes;
     weft_text_add(text, fits ? "Planner ilp can go lower"
                              : "no plan fits the memory limits of all tiers");
     weft_text_add(text, ". With the others as they are");
     for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
-        int64_t least_bytes = weft_least_limit(problem, tier, NULL);
+        int64_t least_bytes = tier == 0 ? device_bytes : weft_least_limit(problem, tier, NULL);
         const bool helps = least_bytes != INT64_MAX;
         if (tier == 0 && helps && paged_bytes > least_bytes) least_bytes = paged_bytes;
         if (tier == 0) device_alone = helps;
@@ -164,11 +164,8 @@ static void add_least(struct weft_text *text, const struct weft_digest *table, i
 
 /* The least limit of the device with which a plan fits; 0 if none does, or if a rule alone has no
  * plan at the limit. */
-static int64_t needs_bytes(const struct weft_digest *table, int64_t paged_bytes)
+static int64_t needs_bytes(const struct weft_digest *table, int64_t bytes, int64_t paged_bytes)
 {
-    const int64_t bytes = weft_problem_moves(table->problem)
-                              ? weft_least_limit(table->problem, 0, NULL)
-                              : table->least_bytes;
     const int64_t needs = paged_bytes > bytes ? paged_bytes : bytes;
     return bytes < 0 || bytes == INT64_MAX || needs <= table->problem->tiers[0].limit_bytes ? 0
                                                                                             : needs;
@@ -181,9 +178,11 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
     struct weft_text text = {0};
     int64_t limit_bytes = table->problem->tiers[0].limit_bytes;
     const bool moves = weft_problem_moves(table->problem);
+    const int64_t device_bytes =
+        moves ? weft_least_limit(table->problem, 0, NULL) : table->least_bytes;
     if (moves) {
         if (*refusal) weft_text_addf(&text, "%s. ", refusal);
-        add_tiers(&text, table->problem, paged_bytes);
+        add_tiers(&text, table->problem, device_bytes, paged_bytes);
     } else if (*refusal) {
         weft_text_addf(&text, "%s. Planner ilp can go down to ", refusal);
     } else if (paged_bytes > limit_bytes && table->least_bytes <= limit_bytes) {
@@ -199,8 +198,8 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
     if (!moves) add_least(&text, table, paged_bytes);
     add_peak(&text, table);
     enum weft_status status = weft_fail_lacking(
-        err, WEFT_E_INFEASIBLE, WEFT_LACK_MEMORY, needs_bytes(table, paged_bytes), "%s",
-        weft_text_ok(&text) ? weft_text_chars(&text) : "no plan fits the memory limit");
+        err, WEFT_E_INFEASIBLE, WEFT_LACK_MEMORY, needs_bytes(table, device_bytes, paged_bytes),
+        "%s", weft_text_ok(&text) ? weft_text_chars(&text) : "no plan fits the memory limit");
     weft_text_finish(&text);
     return status;
 }

@@ -37,7 +37,7 @@ def make_tree(root, lines=1000):
 
 def put_lines(root, lines):
     (root / "base").mkdir(exist_ok=True)
-    (root / "base/a.c").write_text("int a;\n" * lines, encoding="utf-8")
+    (root / "base" / "a.c").write_text("int a;\n" * lines, encoding="utf-8")
 
 
 def commit(root):

@@ -163,7 +163,8 @@ def resumed_ranks_keep_the_order_of_a_tied_tensor(weft):
     layers = [{"name": "wte", "type": "embedding", "vocab": 256, "positions": 16, "hidden": 32},
               {"name": "h.{i}", "type": "transformer_block", "repeat": 2, "hidden": 32, "heads": 2, "ffn": 64},
               {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 32, "bias": False, "tie": "wte"}]
-    config = weft.write("run.json", tiny(model__layers=layers, train__grad_accum=4, train__reduce="step"))
+    config = weft.write("run.json", tiny(model__layers=layers, train__grad_accum=4, train__reduce="step",
+                                         train__checkpoint={"every": 2}))
     order = "plan.micro_step_order="
 
     def ends(run, steps, chosen):

@@ -13,7 +13,7 @@
 #define INTER  "\"inter\":{\"alpha\":\"30us\",\"bandwidth\":\"0.5GB/s\"}"
 #define NODE   "{\"ranks\":4,\"base\":\"3MiB\"," DEVICE ",\"link\":{" INTRA "," INTER "}}"
 
-static struct weft_profile *resolve(struct weft_config *config)
+static struct weft_profile *resolve_profile(struct weft_config *config)
 {
     struct weft_profile *profile = NULL;
     struct weft_error error = {0};
@@ -35,7 +35,7 @@ static const char *failure_analytic(const struct weft_config *config)
 Test(profile_analytic, follows_the_formulas)
 {
     struct weft_config *config = must_parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     cr_assert_str_eq(profile->source, "analytic");
     cr_assert_eq(profile->ranks, 4);
     cr_assert_eq(profile->base_bytes, 3 << 20);
@@ -64,7 +64,7 @@ Test(profile_analytic, layers_on_a_gpu_have_scratch)
         cr_assert_eq(
             parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN), gpu ? overrides : NULL, &config, &err),
             WEFT_OK, "%s", err.text);
-        struct weft_profile *profile = resolve(config), *again = NULL;
+        struct weft_profile *profile = resolve_profile(config), *again = NULL;
         const struct weft_batch batch = weft_config_batch(config);
         const struct weft_layer *block = &config->model->layers[1];
         struct weft_pool pool = {0};
@@ -93,7 +93,7 @@ Test(profile_analytic, layers_on_a_gpu_have_scratch)
 Test(profile_analytic, layers_take_the_slower_of_compute_and_memory)
 {
     struct weft_config *config = must_parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     struct weft_batch batch = weft_config_batch(config);
     struct weft_pool pool = {0};
     cr_assert_eq(profile->n_layers, 4, "three equal blocks are one entry");
@@ -120,7 +120,7 @@ Test(profile_analytic, the_slower_link_decides_between_nodes)
 {
     struct weft_config *config =
         must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN), SET("cluster.ranks_per_node=2"));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 1 << 20),
                  30000 + 2 * 786432);
     weft_profile_destroy(profile);
@@ -128,7 +128,7 @@ Test(profile_analytic, the_slower_link_decides_between_nodes)
     config = must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
                              SET("cluster.ranks_per_node=2", "cluster.link.inter.alpha=1us",
                                  "cluster.link.inter.bandwidth=9GB/s"));
-    profile = resolve(config);
+    profile = resolve_profile(config);
     cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 1 << 20), 10000 + 786432);
     weft_profile_destroy(profile);
     weft_config_destroy(config);
@@ -148,7 +148,7 @@ Test(profile_analytic, latency_grows_with_the_nodes)
             CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
             SET(cases[i].ranks, "cluster.ranks_per_node=2", "cluster.link.inter.alpha=100us",
                 "cluster.link.inter.bandwidth=4GB/s", "cluster.link.alpha_per_node=7us"));
-        struct weft_profile *profile = resolve(config);
+        struct weft_profile *profile = resolve_profile(config);
         const int64_t ns = weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 4096);
         cr_assert(ns >= cases[i].ns && ns <= cases[i].ns + 1, "%s: %lld", cases[i].ranks,
                   (long long)ns); /* rounded up */
@@ -164,7 +164,7 @@ Test(profile_analytic, each_level_governs_where_it_is_the_slower)
         must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
                         SET("cluster.ranks_per_node=2", "cluster.link.inter.alpha=100us",
                             "cluster.link.inter.bandwidth=3GB/s"));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     const struct weft_curve *gather = &profile->collectives[WEFT_ALL_GATHER];
     cr_assert_eq(weft_curve_at(gather, 4096), 100000 + 1024);
     cr_assert_eq(weft_curve_at(gather, 1 << 20), 10000 + 786432);
@@ -192,7 +192,7 @@ Test(profile_analytic, partial_sums_of_nodes_are_wide)
             SET(cases[i].reduce, cases[i].per_node, "cluster.link.inter.alpha=0us",
                 "cluster.link.inter.bandwidth=1GB/s", "cluster.link.intra.bandwidth=100GB/s",
                 "cluster.link.intra.alpha=0us"));
-        struct weft_profile *profile = resolve(config);
+        struct weft_profile *profile = resolve_profile(config);
         const struct weft_curve *curves = profile->collectives;
         cr_assert_eq(weft_curve_at(&curves[WEFT_ALL_GATHER], 1 << 20), 786432);
         cr_assert_eq(weft_curve_at(&curves[WEFT_REDUCE_SCATTER], 1 << 20), cases[i].scatter_ns);
@@ -206,7 +206,7 @@ Test(profile_analytic, one_rank_sends_nothing)
 {
     struct weft_config *config =
         must_parse(CONFIG(GPT_MODEL, "{\"ranks\":1," DEVICE "}", SMALL_TRAIN));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_REDUCE], 1 << 30), 0);
     cr_assert_eq(profile->agree_ns, 0);
     cr_assert_gt(profile->layers[0].forward_ns, 0);
@@ -284,7 +284,7 @@ Test(profile_analytic, one_rank_a_node_needs_no_link_in_it)
     struct weft_config *config = must_parse(
         CONFIG(GPT_MODEL, "{\"ranks\":4,\"ranks_per_node\":1," DEVICE ",\"link\":{" INTER "}}",
                SMALL_TRAIN));
-    weft_profile_destroy(resolve(config));
+    weft_profile_destroy(resolve_profile(config));
     weft_config_destroy(config);
 }
 
@@ -303,7 +303,7 @@ static struct weft_config *with_measured(const char *cluster, const char *profil
     return must_parse_with(SMALL_CONFIG, SET(set_cluster, set_profile));
 }
 
-static void drop(struct weft_config *config)
+static void drop_config(struct weft_config *config)
 {
     unlink(config->cluster.profile);
     weft_config_destroy(config);
@@ -320,7 +320,7 @@ static void drop(struct weft_config *config)
 Test(profile_resolve, takes_each_part_from_the_first_that_has_it)
 {
     struct weft_config *config = with_measured(NODE, MEASURED("4", SOME));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     const struct weft_layer_times *norm =
         weft_profile_layer(profile, "layer_norm hidden=48 samples=2 seq=64 f32");
     cr_assert_str_eq(profile->source, "measured, with analytic layers, collectives, update, norm");
@@ -333,18 +333,18 @@ Test(profile_resolve, takes_each_part_from_the_first_that_has_it)
     cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_REDUCE_SCATTER], 1 << 20), 796432);
     cr_assert_eq(profile->base_bytes, 99);
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, needs_no_figures_where_all_is_measured)
 {
     struct weft_config *whole = must_parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN));
-    struct weft_profile *analytic = resolve(whole);
+    struct weft_profile *analytic = resolve_profile(whole);
     struct weft_text text;
     weft_text_init(&text);
     weft_profile_write(analytic, &text);
     struct weft_config *config = with_measured("{\"ranks\":4}", weft_text_chars(&text));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     cr_assert_eq(profile->n_layers, analytic->n_layers);
     cr_assert_eq(profile->agree_ns, analytic->agree_ns);
     cr_assert(weft_hash_equal(profile->hash, analytic->hash));
@@ -352,7 +352,7 @@ Test(profile_resolve, needs_no_figures_where_all_is_measured)
     weft_profile_destroy(profile);
     weft_profile_destroy(analytic);
     weft_config_destroy(whole);
-    drop(config);
+    drop_config(config);
 }
 
 #define UPDATES(name)                                                                              \
@@ -364,21 +364,21 @@ Test(profile_resolve, needs_no_figures_where_all_is_measured)
 Test(profile_resolve, takes_times_of_its_own_optimizer)
 {
     struct weft_config *config = with_measured(NODE, MEASURED("4", UPDATES("adamw")));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     cr_assert_eq(weft_curve_at(&profile->update, 1024), 5000);
     cr_assert_str_eq(profile->updates, "adamw");
     cr_assert_null(profile->kernels, "who multiplies is said of measured layers alone");
     cr_assert_null(strstr(profile->source, "update"), "%s", profile->source);
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 
     config = with_measured(NODE, MEASURED("4", UPDATES("lamb")));
-    profile = resolve(config);
+    profile = resolve_profile(config);
     cr_assert_eq(weft_curve_at(&profile->update, 1 << 20), 1 << 20, "28 bytes at 28 bytes a ns");
     cr_assert_null(profile->updates);
     cr_assert_not_null(strstr(profile->source, "update"), "%s", profile->source);
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 }
 
 #define CONTENDING                                                                                 \
@@ -392,22 +392,22 @@ Test(profile_resolve, counts_contention_once)
     cr_assert_not_null(strstr(error, "cluster.contention of run.json would count it twice"), "%s",
                        error);
     cr_assert_not_null(strstr(error, "`weft profile --contention`"), "%s", error);
-    drop(config);
+    drop_config(config);
 
     config = with_measured(
         CONTENDING,
         MEASURED("4", SOME ",\"contention\":{\"compute_rate\":900,\"channel_rate\":1000}"));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     cr_assert_eq(profile->rates.compute, 900);
     cr_assert_eq(profile->rates.own, 1000);
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 
     config = with_measured(CONTENDING, MEASURED("4", ",\"layers\":[],\"collectives\":{}"));
-    profile = resolve(config);
+    profile = resolve_profile(config);
     cr_assert_eq(profile->rates.compute, 768, "analytic layers need it");
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, refuses_another_device)
@@ -418,18 +418,18 @@ Test(profile_resolve, refuses_another_device)
                                      "cluster.device.type of run.json is \"cpu\": run `weft "
                                      "profile` on that"),
                        "%s", error);
-    drop(config);
+    drop_config(config);
 
     config = with_measured(NODE, MEASURED("4", SOME ",\"device\":\"cpu\""));
-    struct weft_profile *profile = resolve(config);
+    struct weft_profile *profile = resolve_profile(config);
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, takes_layers_of_other_ranks_and_no_collectives)
 {
     struct weft_config *config = with_measured(NODE, MEASURED("2", SOME));
-    struct weft_profile *analytic = NULL, *profile = resolve(config);
+    struct weft_profile *analytic = NULL, *profile = resolve_profile(config);
     struct weft_error err = {0};
     const struct weft_layer_times *norm =
         weft_profile_layer(profile, "layer_norm hidden=48 samples=2 seq=64 f32");
@@ -446,7 +446,7 @@ Test(profile_resolve, takes_layers_of_other_ranks_and_no_collectives)
     cr_assert_not(weft_profile_lacks_network(config));
     weft_profile_destroy(analytic);
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, says_which_link_collectives_of_other_ranks_need)
@@ -472,7 +472,7 @@ Test(profile_resolve, says_which_link_collectives_of_other_ranks_need)
     cr_assert_eq(whole->agree_ns, 5);
     cr_assert_eq(whole->base_bytes, 6);
     weft_profile_destroy(whole);
-    drop(config);
+    drop_config(config);
 }
 
 /* A new measurement with times of each layer of the config. */
@@ -496,7 +496,7 @@ Test(profile_resolve, nodes_on_their_own_have_collectives_of_a_node)
     struct weft_config *config =
         must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
                         SET("cluster.ranks_per_node=2", "train.across.every=3"));
-    struct weft_profile *profile = resolve(config), *measured = NULL, *levels = NULL;
+    struct weft_profile *profile = resolve_profile(config), *measured = NULL, *levels = NULL;
     struct weft_error err = {0};
     cr_assert_eq(profile->ranks, 2);
     cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 4096), 10000 + 2048);
@@ -542,7 +542,7 @@ Test(profile_resolve, a_new_measurement_serves_where_the_profile_lacks_layers)
     weft_profile_destroy(resolved);
     weft_profile_destroy(whole);
     weft_profile_destroy(network);
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, the_load_of_a_new_measurement_is_kept)
@@ -560,7 +560,7 @@ Test(profile_resolve, the_load_of_a_new_measurement_is_kept)
         cr_assert_eq(whole->origin.busy_millicores, busy);
         weft_profile_destroy(whole);
     }
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
@@ -574,7 +574,7 @@ Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
                        "%s", error);
     cr_assert_not_null(strstr(error, "or measure: `weft profile run.json -o profile.json`"), "%s",
                        error);
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, a_profile_of_other_ranks_still_gives_its_base_and_block_sizes)
@@ -598,7 +598,7 @@ Test(profile_resolve, a_profile_of_other_ranks_still_gives_its_base_and_block_si
     cr_assert_leq(weft_profile_block_bytes(profile, 0.9), 65536);
     weft_text_finish(&missing);
     weft_profile_destroy(profile);
-    drop(config);
+    drop_config(config);
 }
 
 Test(profile_resolve, a_missing_file_is_no_input)

@@ -52,7 +52,7 @@ enum weft_cadence {
     WEFT_CADENCE_MICRO_STEP,
     WEFT_CADENCE_STEP, /* always used with one micro-step a step */
     WEFT_CADENCE_COUNT
-}; /* "reduce" */
+};                                                        /* "reduce" */
 const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step", "step" */
 bool weft_cadence_read(const char *name, enum weft_cadence *out);
 /* "format" of data. AUTO: a token file if it has a header, otherwise a text. BYTES: any file. */

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans both orders of micro-steps on slow and fast networks: bench/planner/orders.py --build BUILD
 
-The table `orders` of bench/results/scale.json, which --record writes. 64 nodes have one GPU of 24 GB each. A step has
+The table `orders` of bench/results/scale.json, which --record writes. 64 nodes have one GPU each. A step has
 micro-steps of 8,192 tokens (gpt3-13b: 4 samples of 2,048). All blocks recompute, and inputs of layers and state may be
-on the host. Each cell is the step of Weft's plan, with its bound if that is more than 0.1 % lower. The order "step"
-reduces once a step or a micro-step, as is faster. Plans depend on no clock, so other programs change nothing.
+on the host. A column is Weft's plan in an order, or a published rule in its published setting; "-" is not planned.
+The order "step" reduces once a micro-step, since whole gradients of a step exceed a GPU here. A cell of Weft has its
+bound if that is more than 0.1 % lower. Plans depend on no clock, so other programs change nothing. --part FILE keeps rows in a file and adds
+those of other calls, so that a table may be made in parts.
 """
 import argparse
 import json
@@ -20,11 +22,18 @@ sys.path.insert(0, str(ROOT / "bench/planner"))
 from results import record  # pylint: disable=wrong-import-position
 from scale import plan  # pylint: disable=wrong-import-position
 
-GIGABITS = (10, 25, 100, 400)
-ORDERS = ("step", "layer", "auto")
+# Model: networks of its rows by micro-steps of a step and memory of a GPU.
+POINTS = {"llama-3-8b": {(8, "24GB"): (10, 25, 100, 400), (32, "24GB"): (10, 100)},
+          "gpt3-13b": {(8, "24GB"): (10, 25, 100, 400)},
+          "llama-3-70b": {(8, "80GB"): (10, 100)}}
+# Column: planner, order, reductions.
+PLANS = {"step": ("ilp", "step", "micro_step"), "layer": ("ilp", "layer", "step"),
+         "breadth-first": ("breadth-first", "layer", "step"),
+         "greedysnake": ("greedysnake", "layer", "step"), "fsdp2": ("fsdp2", "step", "micro_step")}
+OWN = ("step", "layer")
 GOAL = "best gain of order layer over order step, on a slow network"
 # A GPU such as an RTX 4090, at half of its published bf16 rate, on a node of its own.
-CLUSTER = {"ranks": 64, "ranks_per_node": 1, "memory_limit": "24GB",
+CLUSTER = {"ranks": 64, "ranks_per_node": 1,
            "device": {"flops": {"bf16": "165T"}, "memory_bandwidth": "1TB/s", "efficiency": 0.5},
            "host": {"memory_limit": "128GB", "down": {"alpha": "10us", "bandwidth": "20GB/s"},
                     "up": {"alpha": "10us", "bandwidth": "20GB/s"}}}
@@ -34,48 +43,81 @@ SETTINGS = {"train.clip_norm": 1, "plan.recompute": "whole",
                              "update": ["device"]}}
 
 
-def cell_of(said):
+def some(text, known):
+    return text.split(",") if text else known
+
+
+def points_of(options):
+    """Lists (model, micro-steps, memory limit, Gbit/s): those of POINTS, or the ones that options name."""
+    points = []
+    for model in some(options.models, POINTS):
+        kinds = POINTS.get(model, {(8, "24GB"): (25,)})
+        if options.micro_steps or options.limits:
+            limits = some(options.limits, [next(iter(kinds))[1]])
+            kinds = {(int(count), limit): next(iter(kinds.values()))
+                     for count in some(options.micro_steps, ["8"]) for limit in limits}
+        points += [(model, count, limit, int(network)) for (count, limit), networks in kinds.items()
+                   for network in some(options.networks, networks)]
+    return points
+
+
+def cell_of(said, own):
     if said is None:
         return "no plan fits"
     step, bound = said["step_ns"] / 1e9, said["least_bound_ns"] / 1e9
-    return f"{step:,.1f} s" + ("" if bound >= 0.999 * step else f" (bound {bound:,.1f})")
+    return f"{step:,.1f} s" + (f" (bound {bound:,.1f})" if own and bound < 0.999 * step else "")
 
 
-def row_of(options, folder, model, gigabits, micro_steps):
-    cluster = {**CLUSTER, "link": {"inter": {"alpha": "50us", "bandwidth": f"{gigabits / 8}GB/s"}}}
+def row_of(options, folder, model, micro_steps, limit, gigabits):
+    cluster = {**CLUSTER, "memory_limit": limit,
+               "link": {"inter": {"alpha": "50us", "bandwidth": f"{gigabits / 8}GB/s"}}}
     said = {}
-    for order in ORDERS:
+    for name in options.columns.split(","):
+        planner, order, reduce = PLANS[name]
         seq_len, micro_batch = SAMPLES.get(model, (options.seq_len, 1))
         values = {**SETTINGS, "train.seq_len": seq_len, "train.micro_batch": micro_batch,
-                  "train.grad_accum": micro_steps, "plan.micro_step_order": order,
-                  "train.reduce": "step" if order == "layer" else "auto", "plan.work_limit": options.work}
+                  "train.grad_accum": micro_steps, "plan.micro_step_order": order, "train.reduce": reduce,
+                  "plan.planner": planner, "plan.work_limit": options.work}
         sets = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in values.items()]
-        said[order] = plan(options, folder, model, f"cluster={json.dumps(cluster)}", *sets)[0]
-    both = said["step"] and said["layer"]
-    gain = said["step"]["step_ns"] / said["layer"]["step_ns"] if both else 0
-    cells = [cell_of(said[order]) for order in ORDERS]
-    return [model, f"{gigabits}", f"{micro_steps}", *cells, f"{gain:.2f}" if gain else "-"], gain
+        said[name] = plan(options, folder, model, f"cluster={json.dumps(cluster)}", *sets)[0]
+    both = said.get("step") and said.get("layer")
+    gain = f"{said['step']['step_ns'] / said['layer']['step_ns']:.2f}" if both else "-"
+    cells = [cell_of(said[name], name in OWN) if name in said else "-" for name in PLANS]
+    return [model, limit, f"{gigabits}", f"{micro_steps}", options.work, *cells, gain]
+
+
+def merge(path, made):
+    """Adds rows to the file's, by model, limit, network, micro-steps and work, and returns all in order."""
+    kept = {tuple(row[:5]): row for row in (json.loads(path.read_text()) if path.exists() else [])}
+    kept.update({tuple(row[:5]): row for row in made})
+    models = list(POINTS)
+    found = sorted(kept.values(), key=lambda row: ((models + [row[0]]).index(row[0]), int(row[3]), row[1], int(row[2])))
+    path.write_text(json.dumps(found))
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("--models", default="llama-3-8b,gpt3-13b")
-    parser.add_argument("--networks", default=",".join(map(str, GIGABITS)), help="Gbit/s (default %(default)s)")
-    parser.add_argument("--micro-steps", default="8", help="numbers of them in a step (default %(default)s)")
-    parser.add_argument("--seq-len", type=int, default=8192, help="of other models (default %(default)s)")
-    parser.add_argument("--work", default="200M", help="plan.work_limit (default %(default)s)")
+    parser.add_argument("--models", help="instead of all")
+    parser.add_argument("--networks", help="Gbit/s, instead of each model's")
+    parser.add_argument("--micro-steps", help="numbers of them in a step, instead of each model's")
+    parser.add_argument("--limits", help="memory of a GPU, instead of each model's")
+    parser.add_argument("--columns", default=",".join(PLANS), help="plans (default %(default)s)")
+    parser.add_argument("--seq-len", type=int, default=8192, help="of models but gpt3-13b (default %(default)s)")
+    parser.add_argument("--work", default="20M", help="plan.work_limit (default %(default)s)")
+    parser.add_argument("--part", type=Path, help="file with rows of other calls")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    rows, most = [], 0
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for model in options.models.split(","):
-            for gigabits in map(int, options.networks.split(",")):
-                for micro_steps in map(int, options.micro_steps.split(",")):
-                    row, gain = row_of(options, folder, model, gigabits, micro_steps)
-                    rows.append(row)
-                    most = max(most, gain)
-                    print("|", " | ".join(row), "|", flush=True)
+        for point in points_of(options):
+            rows.append(row_of(options, folder, *point))
+            print("|", " | ".join(rows[-1]), "|", flush=True)
+            if options.part:
+                merge(options.part, rows[-1:])
+    rows = merge(options.part, []) if options.part else rows
+    most = max((float(row[-1]) for row in rows if row[-1] != "-"), default=0)
     if options.record:
         record("scale", "orders", rows, {GOAL: (f"{most:.2f}", most >= 1.5)})
 

@@ -8,7 +8,7 @@ within a limit at which inputs of layers move too.
 
 A point has a profile, a plan of each order, runs of both plans in turns, and a second profile. A prediction is the mean of
 the plan's steps under both profiles, and a measurement the median of all runs' steps. If the profiles differ by more than
-2 %, the point is measured once more, and the repetition with the smaller difference counts. It takes about 5 minutes of
+2 %, the point is measured once more, and the repetition with the smaller difference counts. It takes about 7 minutes of
 2 cores. Run nothing else meanwhile.
 """
 import argparse

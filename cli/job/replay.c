@@ -193,8 +193,8 @@ static enum weft_status read_turns(const struct weft_replay *r, const struct wef
                      is_there ? "has no period of a plan" : "is missing", needed_for);
 }
 
-/* Reads the order of sums and the origin, which are the same in all checkpoints of the run. Without
- * one the order is not known yet. */
+/* Reads the order of sums and the origin. All checkpoints of a run have equal ones. A run without a
+ * checkpoint has no known order yet. */
 static enum weft_status read_order(struct weft_replay *r, struct weft_manifest_split *split,
                                    struct weft_error *err)
 {

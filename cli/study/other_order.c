@@ -38,8 +38,8 @@ static enum weft_status bound_candidate(struct search *search, struct weft_order
     return status;
 }
 
-/* Stages the candidate with rounds of `group` micro-steps. Without such a variant of the config its
- * stages stay empty. */
+/* Stages the candidate with rounds of `group` micro-steps. Its stages stay empty if the config has
+ * no variant with these rounds. */
 static enum weft_status stage_candidate(struct search *search, int32_t layers, int32_t group,
                                         struct weft_order_candidate *out, struct weft_error *err)
 {

@@ -12,7 +12,7 @@
 struct run {
     const struct weft_program *program;
     struct weft_trace *trace;
-    int64_t step; /* of its updates */
+    int64_t step; /* of its updates; WEFT_STEP_OF_NO_UPDATE */
     struct weft_lanes lanes;
     int32_t head[WEFT_MOST_LANES];
     bool begun[WEFT_MOST_LANES]; /* the head has begun */
@@ -84,6 +84,7 @@ enum weft_status weft_simulate_step(const struct weft_program *program, int64_t 
     run_program(&run);
     free(run.over);
     weft_program_live(program, run.trace->live_bytes);
+    run.trace->updated = step;
     *out = run.trace;
     return WEFT_OK;
 }

@@ -25,6 +25,7 @@ struct weft_trace {
     /* The records' zero on the clock that a machine's ranks share; 0 when simulated. */
     int64_t zero_ns;
     int64_t data_wait_ns; /* wait for data before the step; 0 when simulated */
+    int64_t updated;      /* step of the period's updates, or WEFT_STEP_OF_NO_UPDATE (works.h) */
 };
 
 WEFT_MUST_USE enum weft_status weft_trace_create(const struct weft_program *program,
@@ -49,8 +50,9 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
 WEFT_MUST_USE enum weft_status weft_simulate(const struct weft_program *program,
                                              struct weft_trace **out, struct weft_error *err);
 
-/* The same of a period with the updates of a step, from 0 on. Periods differ in the averages over
- * nodes that work there. weft_simulate: step 0, in which the first average works. */
+/* The same of a period with the updates of a step, from 0 on, or WEFT_STEP_OF_NO_UPDATE (works.h).
+ * Periods differ in the averages over nodes that work there. weft_simulate: step 0, in which the
+ * first average works. */
 WEFT_MUST_USE enum weft_status weft_simulate_step(const struct weft_program *program, int64_t step,
                                                   struct weft_trace **out, struct weft_error *err);
 

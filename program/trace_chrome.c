@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json/json.h"
+#include "program/works.h"
 
 enum { NAME_BYTES = 256 };
 
@@ -239,6 +240,12 @@ static void write_live(const struct steps *steps, int32_t slot, int64_t start_ns
     end_event(&event);
 }
 
+/* Whether the instruction worked in the traced period. Others have neither a launch nor work. */
+static bool has_worked(const struct steps *steps, int32_t i)
+{
+    return weft_instruction_works(&steps->program->instructions[i], steps->trace->updated);
+}
+
 /* Notes the flows of blocks for which compute instruction i waits. */
 static void meet_flows(struct steps *steps, int32_t i)
 {
@@ -246,7 +253,7 @@ static void meet_flows(struct steps *steps, int32_t i)
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         const int32_t before = steps->program->dependencies[at->first_dependency + d];
         if (steps->program->instructions[before].lane == WEFT_LANE_COMPUTE) continue;
-        if (steps->has_ended[before]) continue;
+        if (steps->has_ended[before] || !has_worked(steps, before)) continue;
         steps->has_ended[before] = true;
         steps->arriving[steps->n_arriving++] = before;
     }
@@ -270,7 +277,7 @@ static void write_compute(struct steps *steps, int32_t i, int64_t computed_ns)
         end_flows(steps, record.start_ns - 1);
     }
     if (at->op == WEFT_OP_MARK) write_live(steps, at->slot, record.start_ns);
-    if (record.end_ns <= record.start_ns) return;
+    if (record.end_ns <= record.start_ns || !has_worked(steps, i)) return;
     if (steps->process->names_kernels) write_launch(steps, i, record.start_ns);
     write_work(steps, i);
     end_flows(steps, record.start_ns);
@@ -307,6 +314,7 @@ static void write_instructions(struct steps *steps)
             if (at->op == WEFT_OP_MARK) slot_ns = record.end_ns;
             continue;
         }
+        if (!has_worked(steps, i)) continue;
         /* A lane may start before the mark is recorded: clocks of streams differ by some ns. */
         write_launch(steps, i, slot_ns < record.start_ns ? slot_ns : record.start_ns);
         write_work(steps, i);

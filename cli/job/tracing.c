@@ -17,6 +17,7 @@
 #include "cli/flags.h"
 #include "cli/gzip.h"
 #include "program/trace_chrome.h"
+#include "program/works.h"
 
 static bool read_range(const char **at, struct weft_tracing_range *out)
 {
@@ -143,6 +144,25 @@ static bool is_traced(const struct weft_tracing_steps *steps, int64_t step, int6
     return false;
 }
 
+/* Whether the periods with the updates of two steps take the same time: without averages over nodes
+ * all with an update do. */
+static bool is_alike(const struct weft_program *program, int64_t a, int64_t b)
+{
+    if (a == b) return true;
+    return program->period.every == 0 && a != WEFT_STEP_OF_NO_UPDATE && b != WEFT_STEP_OF_NO_UPDATE;
+}
+
+static enum weft_status forecast_step(struct weft_tracing *tracing,
+                                      const struct weft_program *program, int64_t updated,
+                                      struct weft_error *err)
+{
+    if (tracing->forecast != NULL && is_alike(program, tracing->forecast->updated, updated))
+        return WEFT_OK;
+    weft_trace_destroy(tracing->forecast);
+    tracing->forecast = NULL;
+    return weft_simulate_step(program, updated, &tracing->forecast, err);
+}
+
 static void add_forecast(const struct weft_tracing *tracing, const struct weft_program *program,
                          const struct weft_plan *plan, int64_t step, int64_t zero_ns,
                          struct weft_text *out)
@@ -166,13 +186,7 @@ enum weft_status weft_tracing_add(struct weft_tracing *tracing, const struct wef
                                                     weft_tracing_is_folder(tracing->path)};
     struct weft_text text;
     if (tracing->path == NULL || !is_traced(&tracing->steps, step, steps)) return WEFT_OK;
-    /* Steps differ in the averages over nodes that come with their updates. */
-    if (tracing->predicts && program->period.every > 0) {
-        weft_trace_destroy(tracing->forecast);
-        tracing->forecast = NULL;
-    }
-    if (tracing->predicts && tracing->forecast == NULL)
-        WEFT_TRY(weft_simulate_step(program, step - 1, &tracing->forecast, err));
+    if (tracing->predicts) WEFT_TRY(forecast_step(tracing, program, trace->updated, err));
     snprintf(tracing->source, sizeof tracing->source, "%s", trace->source);
     snprintf(title, sizeof title, "rank %d, %s", tracing->rank, trace->source);
     weft_text_init(&text);
@@ -270,11 +284,13 @@ enum weft_status weft_tracing_simulate(const char *path, const struct weft_progr
                                                 .names_kernels = folder};
     struct weft_trace *trace = NULL;
     struct weft_text events;
+    /* The first step with the updates of a step that nodes average. */
+    const int64_t averaged = program->period.every;
     WEFT_TRY(weft_tracing_check(path, err));
-    WEFT_TRY(weft_simulate(program, &trace, err));
+    WEFT_TRY(weft_simulate_step(program, averaged, &trace, err));
     weft_text_init(&events);
     weft_chrome_add_names(&process, program, &events);
-    weft_chrome_add_step(&process, program, plan, trace, 1, 0, &events);
+    weft_chrome_add_step(&process, program, plan, trace, averaged + 1, 0, &events);
     const int32_t ranks = plan->problem->ranks > 0 ? (int32_t)plan->problem->ranks : 1;
     const enum weft_status status = folder
                                         ? write_own(path, 0, ranks, trace->source, &events, err)

@@ -223,11 +223,17 @@ void weft_exec_turn(struct weft_exec *exec)
     weft_exec_poison_begin(exec);
 }
 
+/* The step of the period's updates, if any is pending. */
+static int64_t updated_step(const struct weft_exec *exec)
+{
+    return exec->pending.valid ? exec->updated : WEFT_STEP_OF_NO_UPDATE;
+}
+
 /* Collectives pass their time in the communicator, where ranks meet. */
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
 {
     const struct exec_bound *bound = &exec->bound[i];
-    works = works && !bound->idle && weft_instruction_works(bound->at, exec->updated);
+    works = works && !bound->idle && weft_instruction_works(bound->at, updated_step(exec));
     for (int32_t w = 0; w < bound->n_waits; w++)
         weft_stream_wait(bound->stream, bound->waits[w]);
     weft_stream_stamp(bound->stream, &exec->records[i].start_ns);
@@ -304,10 +310,10 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     exec->updated = inputs->step - 1;
     weft_exec_push_step(exec);
     weft_exec_push_hashes(exec, exec->updated);
+    if (trace != NULL) trace->updated = updated_step(exec);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
-        /* Carried work belongs to the step before; without one there is none. */
-        weft_exec_issue(exec, i, !exec->bound[i].carried || exec->pending.valid);
+        weft_exec_issue(exec, i, true);
     }
     if (exec->looks) weft_exec_push_own(exec);
     enum weft_status status = weft_exec_synchronise(exec, err);

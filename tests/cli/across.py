@@ -66,6 +66,18 @@ def a_checkpoint_holds_the_outer_optimizer(weft):
 
 
 @case
+def a_trace_has_the_averages_that_happen(weft):
+    """Averages come with the updates of a third step: in step 4. Those of step 3 come with its save, so step 4 has none."""
+    for run, saves, averaging in (("plain", {"at_end": False}, {4, 7}), ("saved", {"every": 3, "keep": 2, "at_end": False}, set())):
+        train(weft, run, "--trace", f"{run}.trace.json", "--trace-steps", "1..8", train__checkpoint=saves)
+        trace = json.loads((weft.directory / f"{run}.trace.json").read_text())["traceEvents"]
+        processes = {event["pid"] for event in trace}
+        steps = {pid: {event["args"]["step"] for event in trace if event["pid"] == pid and event["ph"] == "X"
+                       and event["name"].startswith("average ")} for pid in processes}
+        assert len(processes) == 5 and all(found == averaging for found in steps.values()), (run, steps)
+
+
+@case
 def another_optimizer_keeps_the_outer_ones_state(weft):
     """Its moments begin at 0. An anchor of 0 would multiply all parameters."""
     outer = {"every": 3, "momentum": 0.9, "lr": 0.7}

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "program/works.h"
+
 enum { STEPS = 2 };
 
 static const char *step_name(const struct job *job, int32_t i, char *out, size_t bytes)
@@ -28,12 +30,12 @@ int same_trace(int32_t rank, const struct ranks *ranks, void *argument)
     weft_plan_rows(job->plan, 0, rows);
     const int64_t every = program->period.every, last = every > 0 ? 2 * every + 1 : STEPS;
     for (int64_t step = 1; step <= last; step++) {
-        OK(weft_simulate_step(program, step - 1, &simulated, &err));
+        const int64_t updated = step > 1 ? step - 1 : WEFT_STEP_OF_NO_UPDATE;
+        OK(weft_simulate_step(program, updated, &simulated, &err));
         job_rank_step(&r, step);
-        /* The first of rotated periods has nothing carried over from one before, and the first of
-         * any has nothing to average. */
-        bool whole = step > 1 || (!program->period.rotated && every == 0);
-        for (int32_t i = 0; whole && i < program->n_instructions; i++) {
+        CHECK(r.trace->updated == updated, "step %lld tells the updates of step %lld",
+              (long long)step, (long long)r.trace->updated);
+        for (int32_t i = 0; i < program->n_instructions; i++) {
             struct weft_record a = simulated->records[i], b = r.trace->records[i];
             CHECK(a.start_ns == b.start_ns && a.end_ns == b.end_ns,
                   "step %lld, %s: %lld to %lld ns, simulated %lld to %lld", (long long)step,

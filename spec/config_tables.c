@@ -343,8 +343,9 @@ static const struct weft_field_table fingerprint_table = {
 
 static const struct weft_field across_fields[] = {
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, every), "0", 0, 1e12, NULL, NULL,
-     "nodes step on their own, and average their parameters after every N steps (local SGD); 0: "
-     "all ranks step together"},
+     "nodes step on their own, and average their parameters after every N steps (local SGD); a "
+     "stop signal then ends the run at an average, up to N steps later; 0: all ranks step "
+     "together"},
     {"momentum", WEFT_FIELD_NUMBER, AT(weft_train, across_momentum), "0", 0, 0.9999, NULL, NULL,
      "Nesterov momentum of an outer optimizer, whose gradient is the change since the last average "
      "(DiLoCo)"},

@@ -245,6 +245,9 @@ def a_node_waits_for_the_steps_of_others(weft):
 
 @case
 def a_signal_stops_at_an_average(weft):
+    """The help of `train` tells it, and so does the key."""
+    for page, words in (("train", "so it takes up to H steps"), ("train.across.every", "up to N steps later")):
+        assert words in " ".join(weft.expect(0, "help", page).split()), page
     config = weft.write("run.json", across(every=50, train__steps=1000000, train__checkpoint={"at_end": True}))
     process = weft.start("train", config, "-q", "--run", "run", "--progress", "none")
     metrics = weft.directory / "run/metrics.jsonl"

@@ -17,6 +17,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tree import list_files
+
 PLANNING = ["base", "spec", "shard", "memory_model", "problem", "proof", "plan", "program",
             "scheduler"]
 RUNTIME = ["device", "arena", "comm", "nn", "exec", "measure", "launch", "checkpoint", "train"]
@@ -76,13 +78,7 @@ CPP_FOLDERS = {".cu": re.compile(r"(?:runtime/\w+/cuda(?:/kernels)?|tests/emulat
 
 
 def sources(root, *suffixes):
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"],
-                            capture_output=True, text=True)
-    if listed.returncode == 0:
-        names = [root / line for line in listed.stdout.splitlines()]
-    else:
-        names = [p for p in root.rglob("*") if "build" not in p.parts]
-    return sorted(p for p in names if p.suffix in suffixes and p.is_file())
+    return [path for path in list_files(root) if path.suffix in suffixes]
 
 
 def folder_of(relative):

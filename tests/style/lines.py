@@ -12,6 +12,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tree import list_files
+
 STORED = Path(__file__).with_name("lines.txt")
 CODE = (".c", ".h", ".cu", ".cc", ".py", ".sh")
 LEAST_ALLOWED, LEAST_SLACK = 40, 200
@@ -33,11 +35,9 @@ def folder_of(relative):
 
 def count_lines(root):
     """{folder: lines} of the tree."""
-    listed = run_git(root, "ls-files", "-co", "--exclude-standard").stdout.splitlines()
-    paths = [root / line for line in listed] or [p for p in root.rglob("*") if "build" not in p.relative_to(root).parts]
     lines = Counter()
-    for path in paths:
-        if path.suffix in CODE and path.is_file():
+    for path in list_files(root):
+        if path.suffix in CODE:
             lines[folder_of(path.relative_to(root))] += path.read_bytes().count(b"\n")
     return dict(sorted(lines.items()))
 

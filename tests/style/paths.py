@@ -16,19 +16,14 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cli"))
 
 from tap import Skip, case, main  # pylint: disable=wrong-import-position
+from tree import list_files
 
 ROOT = Path(sys.argv[1]).resolve()
 READ = {".c", ".h", ".cu", ".cc", ".py", ".sh", ".md", ".build", ".json", ".txt"}
 ENDINGS = "md|c|h|cu|cc|py|sh|json|txt|build|list|slurm"
 
 
-def tree():
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True,
-                            text=True, check=False).stdout.splitlines()
-    return [ROOT / line for line in listed if (ROOT / line).is_file()]
-
-
-FILES = tree()
+FILES = list_files(ROOT)
 FOLDERS = sorted({path.relative_to(ROOT).parts[0] for path in FILES if len(path.relative_to(ROOT).parts) > 1})
 NAMED = re.compile(rf"(?<![\w./$}}<-])((?:{'|'.join(map(re.escape, FOLDERS))})/(?:[\w.-]+/)*(?:[\w-]+\.(?:{ENDINGS})\b|(?<=/)))(?![\w*<{{%-])")
 

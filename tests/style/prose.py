@@ -13,6 +13,8 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from tree import list_files
+
 STORED = Path(__file__).with_name("prose.txt")
 FIRST = "7682288f1e97"  # the last commit before this rule
 SUBJECT_MOST = 72
@@ -31,10 +33,7 @@ POINTERS_MOST = 3.5
 
 
 def tracked(root):
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"],
-                            capture_output=True, text=True, check=False).stdout.splitlines()
-    paths = [root / line for line in listed] or [path for path in root.rglob("*") if "build" not in path.parts]
-    return [path for path in sorted(paths) if path.is_file() and path.suffix in (".c", ".h", ".cu", ".cc", ".py", ".sh", ".md")]
+    return [path for path in list_files(root) if path.suffix in (".c", ".h", ".cu", ".cc", ".py", ".sh", ".md")]
 
 
 def folder_of(path):

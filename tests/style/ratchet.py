@@ -27,7 +27,8 @@ def run_tool(root, *words):
 def make_tree(root, lines=1000):
     """A committed tree with one folder and its figure."""
     (root / "tests/style").mkdir(parents=True)
-    shutil.copy(HERE / "lines.py", root / "tests/style")
+    for name in ("lines.py", "tree.py"):
+        shutil.copy(HERE / name, root / "tests/style")
     put_lines(root, lines)
     run_git(root, "init", "-q")
     run_tool(root, "write", str(root))
@@ -109,6 +110,22 @@ def a_new_folder_needs_a_capability(weft):
     fails_with(root, "extra: 50 lines, and 0 are stored")
     run_tool(root, "write", str(root), "an extra folder")
     holds(root)
+
+
+@case
+def an_unpacked_archive_counts_no_build_folder(weft):
+    """Without git, under any name of the folder. With git .gitignore names it."""
+    root = make_tree(weft.directory)
+    (root / ".gitignore").write_text("/build*\n__pycache__/\n", encoding="utf-8")
+    for folder in ("build-check", "base/__pycache__", "made", ".cache"):
+        (root / folder).mkdir()
+        (root / folder / "made.c").write_text("int a;\n" * 5000, encoding="utf-8")
+    (root / "made/build.ninja").write_text("", encoding="utf-8")
+    shutil.rmtree(root / ".git")
+    holds(root)
+    assert "made" not in run_tool(root, "show", str(root))[1]
+    (root / "made/build.ninja").unlink()
+    fails_with(root, "made: 5000 lines")
 
 
 main(sys.executable)

@@ -22,6 +22,10 @@ struct weft_comm_meter;
 struct weft_ranges;
 struct weft_stream;
 
+/* Runs a collective of a back end on the host, on the channel's thread. The job was checked. */
+typedef enum weft_status weft_comm_task_fn(struct weft_comm *comm, struct weft_stream *channel,
+                                           const struct weft_comm_job *job, struct weft_error *err);
+
 /* The place of a branch in its communicator. */
 struct weft_comm_place {
     char lane[WEFT_COMM_LANE_BYTES];
@@ -49,6 +53,8 @@ struct weft_comm_ops {
      * BROADCAST. */
     void (*post)(struct weft_comm *comm, struct weft_stream *channel,
                  const struct weft_comm_job *job);
+    /* [WEFT_COMM_CALL_COUNT], if post is weft_comm_push_task; otherwise NULL. */
+    weft_comm_task_fn *const *tasks;
     enum weft_status (*exchange)(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
                                  struct weft_error *err);
     /* NULL: there are only collectives. */
@@ -80,6 +86,7 @@ struct weft_comm {
     const char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks], of the back end; NULL: not known */
     struct weft_arena *arena;                  /* of weft_comm_open; mapped if is_mapped */
     bool is_mapped;
+    int64_t span_bytes; /* of the arena's addresses, if collectives are tasks; 0: not attached */
     /* Next to the arena, of the host or of the GPU: blocks wait there for their sums. A branch has
      * as much. */
     int64_t staging_bytes;
@@ -91,6 +98,23 @@ struct weft_comm {
     _Atomic int32_t n_branches; /* any thread may cancel them */
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
+
+/* A branch before its back end opens it, for `branch` of struct weft_comm_ops. */
+static inline struct weft_comm weft_comm_branch_of(struct weft_comm *trunk,
+                                                   const struct weft_comm_place *place,
+                                                   int32_t rank, int32_t ranks)
+{
+    return (struct weft_comm){.ops = trunk->ops,
+                              .rank = rank,
+                              .ranks = ranks,
+                              .arena = trunk->arena,
+                              .place = *place,
+                              .trunk = trunk};
+}
+
+/* Pushes the task of the job's kind, after a check of the job in the arena. */
+void weft_comm_push_task(struct weft_comm *comm, struct weft_stream *channel,
+                         const struct weft_comm_job *job);
 
 /* Limit of a wait in a call: that of weft_comm_expect in a collective, otherwise timeout_ns and the
  * time of weft_comm_wait_longer. */

@@ -102,12 +102,7 @@ static enum weft_status local_branch(struct weft_comm *trunk, const struct weft_
     const struct weft_local_comm *t = weft_local_comm_of(trunk);
     struct weft_local_comm *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(err, "a communicator");
-    c->comm = (struct weft_comm){.ops = &weft_comm_local,
-                                 .rank = rank,
-                                 .ranks = ranks,
-                                 .arena = trunk->arena,
-                                 .place = *place,
-                                 .trunk = trunk};
+    c->comm = weft_comm_branch_of(trunk, place, rank, ranks);
     c->flag_offset = t->flag_offset;
     c->timeout_ns = t->timeout_ns;
     c->emulate = t->emulate;
@@ -150,7 +145,8 @@ const struct weft_comm_ops weft_comm_local = {
     .close = local_close,
     .attach = weft_local_attach,
     .detach = weft_local_detach,
-    .post = weft_local_post,
+    .post = weft_comm_push_task,
+    .tasks = weft_local_tasks,
     .exchange = local_exchange,
     .carry = local_carry,
     .cancel = weft_local_cancel,

@@ -81,7 +81,6 @@ struct weft_local_comm {
     struct weft_arena_view *peers;  /* [ranks], own entry unused; NULL in a branch */
     unsigned char **arenas;         /* [ranks], addresses of byte 0 */
     const unsigned char **operands; /* [ranks], of a sum; for the channel */
-    int64_t span_bytes;             /* of addresses; 0 if none is mapped */
     struct weft_range *reads;       /* that collectives may read of peers; NULL: all */
     int32_t n_reads;
 
@@ -132,7 +131,6 @@ bool weft_local_detach(struct weft_comm *comm);
 
 /* local_collectives.c */
 
-void weft_local_post(struct weft_comm *comm, struct weft_stream *channel,
-                     const struct weft_comm_job *job);
+extern weft_comm_task_fn *const weft_local_tasks[WEFT_COMM_CALL_COUNT];
 
 #endif

@@ -37,7 +37,7 @@ static void attach_branch(struct weft_local_comm *c)
         c->arenas[i] = trunk->arenas[weft_comm_rank_of_all(&c->comm, i)];
     c->reads = trunk->reads;
     c->n_reads = trunk->n_reads;
-    c->span_bytes = trunk->span_bytes;
+    c->comm.span_bytes = trunk->comm.span_bytes;
 }
 
 enum weft_status weft_local_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
@@ -51,7 +51,7 @@ enum weft_status weft_local_attach(struct weft_comm *comm, const struct weft_are
     if (reads != NULL) WEFT_TRY(keep_reads(c, reads, err));
     WEFT_TRY(map_peers(c, shape, reads, err));
     c->arenas[comm->rank] = weft_arena_memory(comm->arena);
-    c->span_bytes = shape->span_bytes;
+    c->comm.span_bytes = shape->span_bytes;
     return WEFT_OK;
 }
 
@@ -67,7 +67,7 @@ bool weft_local_detach(struct weft_comm *comm)
     if (comm->trunk == NULL) free(c->reads);
     c->reads = NULL;
     c->n_reads = 0;
-    c->span_bytes = 0;
+    c->comm.span_bytes = 0;
     c->flag_offset = -1;
     return c->broken.status == WEFT_OK;
 }

@@ -7,21 +7,14 @@
 #include "runtime/comm/local.h"
 #include "runtime/comm/sum.h"
 
-/* The argument of every collective's task. */
-struct local_job {
-    struct weft_local_comm *c;
-    struct weft_comm_job job;
-};
-
 /* Ends a collective on the channel's clock. It began when the last rank arrived. Each byte crosses
  * the link `passes` times. */
-static void end_call(const struct local_job *task, struct weft_stream *channel, int64_t latest_ns,
-                     int passes, double bytes)
+static void end_call(struct weft_local_comm *c, const struct weft_comm_job *job,
+                     struct weft_stream *channel, int64_t latest_ns, int passes, double bytes)
 {
-    struct weft_local_comm *c = task->c;
     int64_t start_ns = latest_ns > c->link_free_ns ? latest_ns : c->link_free_ns;
     if (weft_stream_clock(channel) == WEFT_CLOCK_VIRTUAL) {
-        weft_stream_run(channel, start_ns, task->job.ns);
+        weft_stream_run(channel, start_ns, job->ns);
         c->link_free_ns = weft_stream_now(channel);
         return;
     }
@@ -33,11 +26,11 @@ static void end_call(const struct local_job *task, struct weft_stream *channel, 
     weft_clock_sleep_until_ns(c->link_free_ns);
 }
 
-static enum weft_status enter_call(const struct local_job *task, struct weft_stream *channel,
-                                   int64_t *latest_ns, struct weft_error *err)
+static enum weft_status enter_call(struct weft_local_comm *c, const struct weft_comm_job *job,
+                                   struct weft_stream *channel, int64_t *latest_ns,
+                                   struct weft_error *err)
 {
-    return weft_local_enter(task->c, &task->job.call, weft_stream_now(channel), NULL, 0, latest_ns,
-                            err);
+    return weft_local_enter(c, &job->call, weft_stream_now(channel), NULL, 0, latest_ns, err);
 }
 
 /* True if peers may read these bytes: one of the ranges given to map_arena contains them. */
@@ -53,17 +46,13 @@ static bool is_read(const struct weft_local_comm *c, int64_t offset, int64_t byt
                                 offset + bytes <= c->reads[low].end);
 }
 
-static enum weft_status check_reads(const struct local_job *task, int64_t from, int64_t bytes,
+static enum weft_status check_reads(const struct weft_local_comm *c,
+                                    const struct weft_comm_job *job, int64_t from, int64_t bytes,
                                     struct weft_error *err)
 {
-    if (is_read(task->c, from, bytes)) return WEFT_OK;
-    return weft_comm_job_fail(&task->job, task->c->span_bytes,
+    if (is_read(c, from, bytes)) return WEFT_OK;
+    return weft_comm_job_fail(job, c->comm.span_bytes,
                               "reads a part of a peer's arena that is not mapped for reading", err);
-}
-
-static enum weft_status check_job(const struct local_job *task, struct weft_error *err)
-{
-    return weft_comm_job_check(&task->job, task->c->comm.ranks, task->c->span_bytes, err);
 }
 
 /* Offset of the rank's slice: on its own, or in the full block. */
@@ -81,27 +70,28 @@ static const unsigned char *const *operands_at(const struct weft_local_comm *c, 
 }
 
 /* Sums so many elements at `from` over ranks into this rank's `to`. */
-static void sum_elements(const struct local_job *task, int64_t elements, int64_t from, int64_t to)
+static void sum_elements(const struct weft_local_comm *c, const struct weft_comm_job *job,
+                         int64_t elements, int64_t from, int64_t to)
 {
-    const struct weft_local_comm *c = task->c;
     const struct weft_comm_sum sum = {
         .ranks = c->comm.ranks,
         .per_node = c->comm.ranks_per_node,
-        .idle = (int32_t)task->job.call.idle,
-        .dtype = task->job.dtype,
-        .rounded = weft_comm_rounded(&task->job),
-        .to_dtype = task->job.slice_dtype,
+        .idle = (int32_t)job->call.idle,
+        .dtype = job->dtype,
+        .rounded = weft_comm_rounded(job),
+        .to_dtype = job->slice_dtype,
         .elements = elements,
         .from = operands_at(c, from),
-        .before = weft_comm_before(&task->job, c->comm.rank, c->arenas[c->comm.rank], to),
+        .before = weft_comm_before(job, c->comm.rank, c->arenas[c->comm.rank], to),
         .to = c->arenas[c->comm.rank] + to,
     };
     weft_comm_sum_ranks(&sum);
 }
 
-static void sum_slices(const struct local_job *task, int64_t from, int64_t to)
+static void sum_slices(const struct weft_local_comm *c, const struct weft_comm_job *job,
+                       int64_t from, int64_t to)
 {
-    sum_elements(task, task->job.slice_elements, from, to);
+    sum_elements(c, job, job->slice_elements, from, to);
 }
 
 /* Copies all ranks' slices into this rank's full block. It begins with the next rank's, so ranks
@@ -120,115 +110,99 @@ static void gather_slices(const struct weft_local_comm *c, int64_t full, int64_t
 
 /* The collectives, as tasks on the channel */
 
-static enum weft_status run_all_gather(struct weft_stream *channel, const void *argument,
-                                       struct weft_error *err)
+static enum weft_status run_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                                       const struct weft_comm_job *job, struct weft_error *err)
 {
-    const struct local_job *task = argument;
-    const int64_t full = task->job.call.to, slice = task->job.call.from;
-    const int64_t bytes = weft_comm_slice_bytes(&task->job),
-                  all_bytes = bytes * task->c->comm.ranks;
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    const int64_t full = job->call.to, slice = job->call.from;
+    const int64_t bytes = weft_comm_slice_bytes(job), all_bytes = bytes * c->comm.ranks;
     int64_t latest_ns;
-    WEFT_TRY(check_job(task, err));
-    WEFT_TRY(check_reads(task, slice >= 0 ? slice : full, slice >= 0 ? bytes : all_bytes, err));
-    WEFT_TRY(enter_call(task, channel, &latest_ns, err));
-    gather_slices(task->c, full, slice, bytes);
-    WEFT_TRY(weft_local_barrier(task->c, err));
-    end_call(task, channel, latest_ns, 1, (double)all_bytes);
+    WEFT_TRY(check_reads(c, job, slice >= 0 ? slice : full, slice >= 0 ? bytes : all_bytes, err));
+    WEFT_TRY(enter_call(c, job, channel, &latest_ns, err));
+    gather_slices(c, full, slice, bytes);
+    WEFT_TRY(weft_local_barrier(c, err));
+    end_call(c, job, channel, latest_ns, 1, (double)all_bytes);
     return WEFT_OK;
 }
 
-static enum weft_status run_reduce_scatter(struct weft_stream *channel, const void *argument,
-                                           struct weft_error *err)
+static enum weft_status run_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                                           const struct weft_comm_job *job, struct weft_error *err)
 {
-    const struct local_job *task = argument;
-    const int32_t rank = task->c->comm.rank;
-    const int64_t full = task->job.call.from, slice = task->job.call.to;
-    const int64_t bytes = weft_comm_slice_bytes(&task->job),
-                  all_bytes = bytes * task->c->comm.ranks;
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    const int32_t rank = c->comm.rank;
+    const int64_t full = job->call.from, slice = job->call.to;
+    const int64_t bytes = weft_comm_slice_bytes(job), all_bytes = bytes * c->comm.ranks;
     int64_t latest_ns;
-    WEFT_TRY(check_job(task, err));
-    WEFT_TRY(check_reads(task, full, all_bytes, err));
-    WEFT_TRY(enter_call(task, channel, &latest_ns, err));
-    sum_slices(task, full + rank * bytes, slice_at(full, slice, rank, bytes));
-    WEFT_TRY(weft_local_barrier(task->c, err));
-    end_call(task, channel, latest_ns, 1, (double)all_bytes);
+    WEFT_TRY(check_reads(c, job, full, all_bytes, err));
+    WEFT_TRY(enter_call(c, job, channel, &latest_ns, err));
+    sum_slices(c, job, full + rank * bytes, slice_at(full, slice, rank, bytes));
+    WEFT_TRY(weft_local_barrier(c, err));
+    end_call(c, job, channel, latest_ns, 1, (double)all_bytes);
     return WEFT_OK;
 }
 
-static enum weft_status run_all_reduce(struct weft_stream *channel, const void *argument,
-                                       struct weft_error *err)
+static enum weft_status run_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                                       const struct weft_comm_job *job, struct weft_error *err)
 {
-    const struct local_job *task = argument;
-    const int64_t full = task->job.call.from;
-    const int64_t bytes = weft_comm_slice_bytes(&task->job),
-                  all_bytes = bytes * task->c->comm.ranks;
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    const int64_t full = job->call.from;
+    const int64_t bytes = weft_comm_slice_bytes(job), all_bytes = bytes * c->comm.ranks;
     int64_t latest_ns;
-    WEFT_TRY(check_job(task, err));
-    WEFT_TRY(check_reads(task, full, all_bytes, err));
-    WEFT_TRY(enter_call(task, channel, &latest_ns, err));
+    WEFT_TRY(check_reads(c, job, full, all_bytes, err));
+    WEFT_TRY(enter_call(c, job, channel, &latest_ns, err));
     /* Only rank r reads slot r of all full blocks and writes its own, so this is safe in place. */
-    const int64_t own = full + task->c->comm.rank * bytes;
-    sum_slices(task, own, own);
-    WEFT_TRY(weft_local_barrier(task->c, err));
-    gather_slices(task->c, full, -1, bytes);
-    WEFT_TRY(weft_local_barrier(task->c, err));
-    weft_comm_finish_partials(&task->job, task->c->comm.ranks, task->c->arenas[task->c->comm.rank]);
-    end_call(task, channel, latest_ns, 2, (double)all_bytes);
+    const int64_t own = full + c->comm.rank * bytes;
+    sum_slices(c, job, own, own);
+    WEFT_TRY(weft_local_barrier(c, err));
+    gather_slices(c, full, -1, bytes);
+    WEFT_TRY(weft_local_barrier(c, err));
+    weft_comm_finish_partials(job, c->comm.ranks, c->arenas[c->comm.rank]);
+    end_call(c, job, channel, latest_ns, 2, (double)all_bytes);
     return WEFT_OK;
 }
 
 /* Only the owner writes its block in a reduction, and only it reads the others'. */
-static enum weft_status run_owned(struct weft_stream *channel, const void *argument,
-                                  struct weft_error *err)
+static enum weft_status run_owned(struct weft_comm *comm, struct weft_stream *channel,
+                                  const struct weft_comm_job *job, struct weft_error *err)
 {
-    const struct local_job *task = argument;
-    const struct weft_local_comm *c = task->c;
-    const struct weft_comm_call *call = &task->job.call;
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    const struct weft_comm_call *call = &job->call;
     const bool owns = c->comm.rank == call->to, reduces = call->kind == WEFT_COMM_CALL_REDUCE;
-    const int64_t bytes = weft_comm_slice_bytes(&task->job) * c->comm.ranks;
+    const int64_t bytes = weft_comm_slice_bytes(job) * c->comm.ranks;
     int64_t latest_ns;
-    WEFT_TRY(check_job(task, err));
-    WEFT_TRY(check_reads(task, call->from, bytes, err));
-    WEFT_TRY(enter_call(task, channel, &latest_ns, err));
+    WEFT_TRY(check_reads(c, job, call->from, bytes, err));
+    WEFT_TRY(enter_call(c, job, channel, &latest_ns, err));
     if (reduces && owns)
-        sum_elements(task, task->job.slice_elements * c->comm.ranks, call->from, call->from);
+        sum_elements(c, job, job->slice_elements * c->comm.ranks, call->from, call->from);
     if (!reduces && !owns)
         memcpy(c->arenas[c->comm.rank] + call->from, c->arenas[call->to] + call->from,
                (size_t)bytes);
-    WEFT_TRY(weft_local_barrier(task->c, err));
+    WEFT_TRY(weft_local_barrier(c, err));
     /* The owner's port moves the block once for each other rank. */
-    end_call(task, channel, latest_ns, 1, (double)bytes * c->comm.ranks);
+    end_call(c, job, channel, latest_ns, 1, (double)bytes * c->comm.ranks);
     return WEFT_OK;
 }
 
-static enum weft_status run_agree(struct weft_stream *channel, const void *argument,
-                                  struct weft_error *err)
+static enum weft_status run_agree(struct weft_comm *comm, struct weft_stream *channel,
+                                  const struct weft_comm_job *job, struct weft_error *err)
 {
-    const struct local_job *task = argument;
-    struct weft_local_comm *c = task->c;
-    const struct weft_comm_call *call = &task->job.call;
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    const struct weft_comm_call *call = &job->call;
     int64_t latest_ns;
-    WEFT_TRY(check_job(task, err));
-    WEFT_TRY(check_reads(task, call->from, call->count * (int64_t)sizeof(uint64_t), err));
-    WEFT_TRY(enter_call(task, channel, &latest_ns, err));
+    WEFT_TRY(check_reads(c, job, call->from, call->count * (int64_t)sizeof(uint64_t), err));
+    WEFT_TRY(enter_call(c, job, channel, &latest_ns, err));
     weft_comm_sum_words(c->comm.ranks, operands_at(c, call->from), call->count,
                         c->arenas[c->comm.rank] + call->to);
     WEFT_TRY(weft_local_barrier(c, err));
-    end_call(task, channel, latest_ns, 2, 0);
+    end_call(c, job, channel, latest_ns, 2, 0);
     return WEFT_OK;
 }
 
-void weft_local_post(struct weft_comm *comm, struct weft_stream *channel,
-                     const struct weft_comm_job *job)
-{
-    static weft_task_fn *const tasks[WEFT_COMM_CALL_COUNT] = {
-        [WEFT_COMM_CALL_ALL_GATHER] = run_all_gather,
-        [WEFT_COMM_CALL_REDUCE_SCATTER] = run_reduce_scatter,
-        [WEFT_COMM_CALL_ALL_REDUCE] = run_all_reduce,
-        [WEFT_COMM_CALL_AGREE] = run_agree,
-        [WEFT_COMM_CALL_REDUCE] = run_owned,
-        [WEFT_COMM_CALL_BROADCAST] = run_owned,
-    };
-    const struct local_job task = {weft_local_comm_of(comm), *job};
-    weft_stream_push(channel, tasks[job->call.kind], &task, sizeof task);
-}
+weft_comm_task_fn *const weft_local_tasks[WEFT_COMM_CALL_COUNT] = {
+    [WEFT_COMM_CALL_ALL_GATHER] = run_all_gather,
+    [WEFT_COMM_CALL_REDUCE_SCATTER] = run_reduce_scatter,
+    [WEFT_COMM_CALL_ALL_REDUCE] = run_all_reduce,
+    [WEFT_COMM_CALL_AGREE] = run_agree,
+    [WEFT_COMM_CALL_REDUCE] = run_owned,
+    [WEFT_COMM_CALL_BROADCAST] = run_owned,
+};

@@ -311,7 +311,7 @@ static enum weft_status fail_disagree(struct weft_local_comm *c, int32_t rank)
 
 static _Atomic uint32_t *flag_of(const struct weft_local_comm *c)
 {
-    if (c->flag_offset < 0 || c->span_bytes == 0) return NULL;
+    if (c->flag_offset < 0 || c->comm.span_bytes == 0) return NULL;
     return (_Atomic uint32_t *)(void *)(c->arenas[c->comm.rank] + c->flag_offset);
 }
 

@@ -25,7 +25,7 @@ static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
 
 static _Atomic uint32_t *flag_of(const struct weft_mpi_comm *c)
 {
-    if (c->flag_offset < 0 || c->span_bytes == 0) return NULL;
+    if (c->flag_offset < 0 || c->comm.span_bytes == 0) return NULL;
     return (_Atomic uint32_t *)(void *)(c->memory + c->flag_offset);
 }
 
@@ -148,8 +148,7 @@ static enum weft_status mpi_attach(struct weft_comm *comm, const struct weft_are
     (void)err;
     c->memory = comm->trunk != NULL ? weft_mpi_comm_of(comm->trunk)->memory
                                     : weft_arena_memory(comm->arena);
-    c->span_bytes =
-        comm->trunk != NULL ? weft_mpi_comm_of(comm->trunk)->span_bytes : shape->span_bytes;
+    c->comm.span_bytes = comm->trunk != NULL ? comm->trunk->span_bytes : shape->span_bytes;
     return WEFT_OK;
 }
 
@@ -164,7 +163,7 @@ static bool mpi_detach(struct weft_comm *comm)
 {
     struct weft_mpi_comm *c = weft_mpi_comm_of(comm);
     c->memory = NULL;
-    c->span_bytes = 0;
+    c->comm.span_bytes = 0;
     c->flag_offset = -1;
     if (has_failed(c) && comm->trunk != NULL) {
         atomic_store(&weft_mpi_comm_of(comm->trunk)->cancelled, true); /* it keeps the arena */
@@ -292,12 +291,7 @@ static enum weft_status mpi_branch(struct weft_comm *trunk, const struct weft_co
     const struct weft_mpi_comm *t = weft_mpi_comm_of(trunk);
     struct weft_mpi_comm *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(err, "a communicator");
-    c->comm = (struct weft_comm){.ops = &weft_comm_mpi,
-                                 .rank = rank,
-                                 .ranks = ranks,
-                                 .arena = trunk->arena,
-                                 .place = *place,
-                                 .trunk = trunk};
+    c->comm = weft_comm_branch_of(trunk, place, rank, ranks);
     c->flag_offset = t->flag_offset;
     c->mpi = t->mpi;
     c->timeout_ns = t->timeout_ns;
@@ -320,7 +314,8 @@ const struct weft_comm_ops weft_comm_mpi = {
     .close = mpi_close,
     .attach = mpi_attach,
     .detach = mpi_detach,
-    .post = weft_mpi_post,
+    .post = weft_comm_push_task,
+    .tasks = weft_mpi_tasks,
     .exchange = mpi_exchange,
     .swap = mpi_swap,
     .carry = mpi_carry,

@@ -49,7 +49,7 @@ struct weft_mpi_comm {
     atomic_bool cancelled;
     struct weft_error broken; /* the first failure; after it ranks are out of step */
     unsigned char *memory;    /* of the arena */
-    int64_t span_bytes, flag_offset, link_free_ns;
+    int64_t flag_offset, link_free_ns;
 };
 
 static inline struct weft_mpi_comm *weft_mpi_comm_of(const struct weft_comm *comm)
@@ -83,8 +83,6 @@ enum weft_status weft_mpi_wait_idly(void *context, int64_t idle_ns, int32_t peer
 
 /* collectives.c */
 
-/* `post` of struct weft_comm_ops. */
-void weft_mpi_post(struct weft_comm *comm, struct weft_stream *channel,
-                   const struct weft_comm_job *job);
+extern weft_comm_task_fn *const weft_mpi_tasks[WEFT_COMM_CALL_COUNT];
 
 #endif

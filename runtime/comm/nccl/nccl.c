@@ -182,12 +182,7 @@ static enum weft_status nccl_branch(struct weft_comm *trunk, const struct weft_c
     const struct nccl_comm *t = nccl_of(trunk);
     struct nccl_comm *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(err, "a communicator");
-    c->comm = (struct weft_comm){.ops = &nccl_ops,
-                                 .rank = rank,
-                                 .ranks = ranks,
-                                 .arena = trunk->arena,
-                                 .place = *place,
-                                 .trunk = trunk};
+    c->comm = weft_comm_branch_of(trunk, place, rank, ranks);
     c->shape = (struct weft_nccl_shape){rank, ranks, ranks};
     c->timeout_ns = t->timeout_ns;
     c->flag_offset = t->flag_offset;

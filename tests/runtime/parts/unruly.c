@@ -117,8 +117,7 @@ static enum weft_status unruly_branch(struct weft_comm *trunk, const struct weft
 {
     struct unruly *u = calloc(1, sizeof *u);
     if (u == NULL) return weft_fail_memory(err, "a communicator");
-    u->comm = (struct weft_comm){
-        .ops = &unruly_ops, .rank = rank, .ranks = ranks, .place = *place, .trunk = trunk};
+    u->comm = weft_comm_branch_of(trunk, place, rank, ranks);
     struct weft_comm *local = unruly_of(trunk)->local;
     const enum weft_status status =
         place->round >= 0 ? weft_comm_pair(local, place->lane, place->round, &u->local, err)

@@ -72,6 +72,13 @@ static enum weft_status level_ns(const struct builder *b, struct weft_slot slot,
     struct weft_layer_times times = {0};
     const bool forward = slot.kind == WEFT_SLOT_FORWARD;
     WEFT_TRY(layer_times(b, slot.index, &times));
+    const struct weft_pass_times *pass =
+        b->problem->period.layers == 1 ? weft_layer_times_in_pass(&times, level, slot.micro > 0)
+                                       : NULL;
+    if (pass != NULL) {
+        *out = forward ? pass->forward_ns : pass->backward_ns;
+        return WEFT_OK;
+    }
     if (level == WEFT_RECOMPUTE_NONE) {
         *out = forward ? times.forward_ns : times.backward_ns;
         return WEFT_OK;

@@ -5,6 +5,15 @@
 
 enum { PARTS = 64 };
 
+/* A slot's time with `rest` of PARTS of the difference between the slowest and the mean rank not
+ * paid. */
+static struct weft_pass_times pay(const struct measure_layer *at, int64_t rest)
+{
+    return (struct weft_pass_times){
+        at->forward_ns - (at->forward_ns - at->mean_forward_ns) * rest / PARTS,
+        at->backward_ns - (at->backward_ns - at->mean_backward_ns) * rest / PARTS};
+}
+
 /* Sets the times of layers. In each slot the slowest rank takes longer than the mean over ranks,
  * and a step pays `part` of PARTS of that difference. With contention ranks wait for one another at
  * every slot, so layers pay all of it. Then compute's rate rises by the share that an overlapped
@@ -19,11 +28,13 @@ static void pay_difference(struct weft_profile *profile, const struct measure_re
         struct weft_layer_times *times = &profile->layers[row % profile->n_layers];
         if (level > 0 && (times->recomputes & 1 << level) == 0) continue;
         const struct measure_layer *at = &rehearsal->layers[row];
-        int64_t forward = at->forward_ns - at->mean_forward_ns;
-        int64_t backward = at->backward_ns - at->mean_backward_ns;
-        const struct weft_level_times paid = {at->forward_ns - forward * rest / PARTS,
-                                              at->backward_ns - backward * rest / PARTS};
-        times->levels[level] = paid;
+        const struct weft_pass_times paid = pay(at, rest);
+        times->levels[level] = (struct weft_level_times){.forward_ns = paid.forward_ns,
+                                                         .backward_ns = paid.backward_ns};
+        if (rehearsal->first != NULL) {
+            times->levels[level].first = pay(&rehearsal->first[row], rest);
+            times->levels[level].later = pay(&rehearsal->later[row], rest);
+        }
         if (level == 0) {
             times->forward_ns = paid.forward_ns;
             times->backward_ns = paid.backward_ns;

@@ -10,6 +10,7 @@
 #include "runtime/measure/machine.h"
 #include "runtime/measure/parts.h"
 #include "runtime/measure/tiers.h"
+#include "spec/config_batch.h"
 
 enum {
     EXCHANGE_WORDS = 512, /* 4096 bytes, the most in one exchange */
@@ -112,7 +113,7 @@ static enum weft_status list_layers(struct weft_measuring *m, struct weft_error 
         WEFT_TRY(weft_layer_work(&config->model->layers[l], &batch, &work, err));
         for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
             if (!work.splits[level].possible) continue;
-            times->levels[level] = (struct weft_level_times){1, 1};
+            times->levels[level] = (struct weft_level_times){.forward_ns = 1, .backward_ns = 1};
             times->recomputes |= 1 << level;
         }
     }
@@ -217,14 +218,15 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
     struct weft_profile *profile = &m->profile;
     struct measure_benches *benches = &m->benches;
     size_t n_rows = (size_t)weft_measure_rows(profile);
+    struct measure_layer *rows = weft_pool_array(&profile->pool, 3 * n_rows, sizeof *rows);
+    if (rows == NULL) return weft_fail_memory(err, "a profile");
     struct measure_rehearsal rehearsal = {
-        .layers = weft_pool_array(&profile->pool, n_rows, sizeof *rehearsal.layers)};
+        .layers = rows, .first = rows + n_rows, .later = rows + 2 * n_rows};
     const bool counts_hosts = profile->network.n_hosts > 0 && m->options.known == NULL;
     if (counts_hosts)
         rehearsal.compute_ns =
             weft_pool_array(&profile->pool, (size_t)profile->ranks, sizeof *rehearsal.compute_ns);
-    if (rehearsal.layers == NULL || (counts_hosts && rehearsal.compute_ns == NULL))
-        return weft_fail_memory(err, "a profile");
+    if (counts_hosts && rehearsal.compute_ns == NULL) return weft_fail_memory(err, "a profile");
     WEFT_TRY(weft_measure_rehearsals_finish(m->rehearsals, &rehearsal, err));
     if (m->options.known == NULL) {
         scale_curve(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
@@ -351,7 +353,8 @@ enum weft_status weft_measuring_create(const struct weft_measure_options *option
     m->options = *options;
     m->config = *options->config;
     m->config.cluster.channels = 1;
-    m->config.train.every = 0; /* collectives of all ranks */
+    m->config.train.every = 0;                            /* collectives of all ranks */
+    m->config.plan.micro_step_order = WEFT_ORDER_BY_STEP; /* the other order follows */
     m->options.config = &m->config;
     enum weft_status status = begin_profile(m, err);
     if (status != WEFT_OK) {

@@ -47,6 +47,9 @@ struct measure_layer {
 /* Times of real steps. With contention these are serialised steps, except for step_ns. */
 struct measure_rehearsal {
     struct measure_layer *layers; /* of the caller, [weft_measure_rows] */
+    /* Of the caller, as many, or NULL: in a pass of all micro-steps through one layer, its first
+     * one and the mean of its later ones. 0: not measured. */
+    struct measure_layer *first, *later;
     int64_t *compute_ns;          /* of the caller, [ranks]: each rank's forward and backward */
     int64_t step_ns;              /* of a whole step, overlapped */
     int64_t update_ns;            /* of all units */
@@ -99,7 +102,8 @@ WEFT_MUST_USE enum weft_status weft_measure_rehearsals_rounds(const struct measu
                                                               struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_measure_rehearsals_turn(struct measure_rehearsals *both,
                                                             struct weft_error *err);
-/* Writes the results. Call it once, after at least one turn. */
+/* Writes the results. Call it once, after at least one turn. If the config's micro-steps may take
+ * turns by layers, it ends the rehearsals and then rehearses that order, if its arena fits. */
 WEFT_MUST_USE enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
                                                               struct measure_rehearsal *out,
                                                               struct weft_error *err);

@@ -12,6 +12,7 @@
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/measure/parts.h"
+#include "spec/config_batch.h"
 #include "spec/target.h"
 
 enum { WARM_STEPS = 2, SETTLE_STEPS = 6, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
@@ -23,9 +24,13 @@ enum { REPEATED_ROUNDS = 4 * DEFAULT_ROUNDS }; /* limit if times vary */
  * code. It counts as base memory, because a run must keep the limit. */
 enum { RUN_BYTES = 2 << 20 };
 
-/* Values of one step: two times for each row of the slowest rank, then two for each row of this
- * rank, then these. A row is a layer key at a level of recomputation: number level * n_keys + key.
- */
+/* Micro-steps of a rehearsal by layer, at most: its arena holds activations of all of them. */
+enum { MOST_PASS = 8 };
+
+/* Values of one step: for each part, two times for each row of the slowest rank and two for each
+ * row of this rank; then these. A row is a layer key at a level of recomputation: number
+ * level * n_keys + key. A rehearsal by layer has two parts, the first micro-step of each pass and
+ * its later ones. Others have one. */
 enum {
     VALUE_UPDATE,
     VALUE_NORM,
@@ -37,6 +42,8 @@ enum {
 
 struct rehearsal {
     const struct weft_measure_options *options;
+    const struct weft_config *config; /* the options', or `own` */
+    struct weft_config own;           /* by layer: that order, with fewer micro-steps */
     const struct weft_profile *profile;
     struct weft_stages stages;
     struct weft_plan *plan;
@@ -51,19 +58,26 @@ struct rehearsal {
     int32_t *layer_row;  /* [layer] */
     int32_t *row_layers; /* [row] number of layers */
     int64_t *slot_ns;
-    bool alone;            /* serialised */
+    bool alone; /* serialised */
+    bool by_layer;
     int32_t steps, rounds; /* done; to be measured */
     int32_t most_rounds;   /* limit of rounds if times vary */
     int64_t base_bytes;
+    int64_t most_bytes;          /* of the arena; 0: any */
     struct measure_times times;  /* of the latest step */
     int64_t *ready_ns, *over_ns; /* by instruction */
     int32_t n_values;
     int64_t *values; /* [n_values][MOST_ROUNDS] */
 };
 
+static int32_t layer_values(const struct rehearsal *r)
+{
+    return 4 * r->n_rows * (1 + r->by_layer);
+}
+
 static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
 {
-    const struct weft_config *config = r->options->config;
+    const struct weft_config *config = r->config;
     struct weft_lower_inputs inputs = {
         .model = config->model,
         .shards = r->stages.shards,
@@ -82,8 +96,8 @@ static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
 /* Finds the row of each layer. */
 static enum weft_status find_keys(struct rehearsal *r, struct weft_error *err)
 {
-    const struct weft_model *model = r->options->config->model;
-    struct weft_batch batch = weft_config_batch(r->options->config);
+    const struct weft_model *model = r->config->model;
+    struct weft_batch batch = weft_config_batch(r->config);
     struct weft_pool pool = {0};
     enum weft_status status = WEFT_OK;
     for (int32_t l = 0; l < model->n_layers && status == WEFT_OK; l++) {
@@ -105,13 +119,13 @@ static enum weft_status find_keys(struct rehearsal *r, struct weft_error *err)
 /* Fills the batch with noise: a step's time does not depend on its values. */
 static void fill_batch(const struct rehearsal *r)
 {
-    const struct weft_model *model = r->options->config->model;
+    const struct weft_model *model = r->config->model;
     const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
-    struct weft_batch batch = weft_config_batch(r->options->config);
-    int64_t samples = batch.samples * r->options->config->train.grad_accum;
+    struct weft_batch batch = weft_config_batch(r->config);
+    int64_t samples = batch.samples * r->config->train.grad_accum;
     int64_t rows = samples * batch.seq_len;
-    int64_t n_targets = weft_model_tells_classes(r->options->config->model) ? samples : rows;
-    bool tokens = weft_model_reads_tokens(r->options->config->model);
+    int64_t n_targets = weft_model_tells_classes(r->config->model) ? samples : rows;
+    bool tokens = weft_model_reads_tokens(r->config->model);
     for (int64_t i = 0; tokens && i < rows; i++)
         ((int32_t *)r->input)[i] =
             (int32_t)weft_rng_below(1, 0, (uint64_t)i, (uint64_t)first->vocab);
@@ -151,22 +165,26 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
                                        struct weft_error *err)
 {
     const struct weft_measure_options *o = r->options;
-    const struct weft_model *model = o->config->model;
-    struct weft_batch batch = weft_config_batch(o->config);
-    struct weft_config own = *o->config;
+    const struct weft_model *model = r->config->model;
+    struct weft_batch batch = weft_config_batch(r->config);
+    struct weft_config own = *r->config;
     own.plan.target = WEFT_FOR_WEFT; /* the times are the same for any runtime */
     WEFT_TRY(weft_stages_create(&own, r->profile, &r->stages, err));
-    WEFT_TRY(weft_measure_rehearsal_plan(o->config, r->stages.problem, &r->plan, err));
+    WEFT_TRY(weft_measure_rehearsal_plan(r->config, r->stages.problem, &r->plan, err));
     WEFT_TRY(lower_plan(r, err));
+    if (r->most_bytes > 0 && r->program->arena_bytes > r->most_bytes)
+        return weft_fail(err, WEFT_E_INFEASIBLE,
+                         "an arena of %lld bytes is beyond cluster.memory_limit",
+                         (long long)r->program->arena_bytes);
     if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));
     WEFT_TRY(allocate_times(r, err));
     r->n_rows = weft_measure_rows(r->profile);
-    r->n_values = 4 * r->n_rows + OTHER_VALUES;
+    r->n_values = layer_values(r) + OTHER_VALUES;
     r->layer_row = calloc((size_t)model->n_layers, sizeof *r->layer_row);
     r->row_layers = calloc((size_t)r->n_rows, sizeof *r->row_layers);
     r->slot_ns = calloc((size_t)r->program->n_slots, sizeof *r->slot_ns);
     r->values = calloc((size_t)r->n_values * MOST_ROUNDS, sizeof *r->values);
-    size_t n_micro = (size_t)o->config->train.grad_accum;
+    size_t n_micro = (size_t)r->config->train.grad_accum;
     r->input = calloc(n_micro, (size_t)weft_model_host_input_bytes(model, &batch));
     r->targets = calloc(n_micro, (size_t)weft_model_target_bytes(model, &batch));
     if (r->layer_row == NULL || r->row_layers == NULL || r->slot_ns == NULL || r->values == NULL ||
@@ -178,7 +196,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     WEFT_TRY(weft_trace_create(r->program, "wall clock", &r->trace, err));
     WEFT_TRY(take_arena(r, other, err));
     struct weft_exec_options options = {
-        .config = o->config,
+        .config = r->config,
         .shards = r->stages.shards,
         .plan = r->plan,
         .program = r->program,
@@ -218,6 +236,7 @@ static void close_rehearsal(struct rehearsal *r)
     weft_program_destroy(r->program);
     weft_plan_destroy(r->plan);
     weft_stages_finish(&r->stages);
+    *r = (struct rehearsal){0};
 }
 
 /* Computes the time of each slot, from its MARK to the end of its last work, so executor overhead
@@ -249,23 +268,27 @@ static int64_t read_slots(struct rehearsal *r)
     return agreed_ns - normed_ns;
 }
 
-/* Writes the mean time of a layer of each row in this step, from values[first] on. A row without
- * layers takes 0. */
+/* Writes the mean time of a layer of each row in this step, from values[first] on, and by layer
+ * that of later micro-steps 4 * n_rows further on. A row without layers takes 0. */
 static void add_layers(struct rehearsal *r, int32_t round, int32_t first)
 {
-    int32_t n_rows = r->n_rows, n_micro = r->stages.period->rule.n_micro;
-    for (int32_t v = 0; v < 2 * n_rows; v++)
-        r->values[(first + v) * MOST_ROUNDS + round] = 0;
-    for (int32_t s = 0; s < r->program->n_slots; s++) {
-        struct weft_slot slot = r->stages.period->slots[s];
-        bool backward = slot.kind == WEFT_SLOT_BACKWARD;
-        if (slot.kind != WEFT_SLOT_FORWARD && !backward) continue;
-        int32_t v = first + 2 * r->layer_row[slot.index] + backward;
-        r->values[v * MOST_ROUNDS + round] += r->slot_ns[s];
+    const int32_t n_rows = r->n_rows, n_micro = r->stages.period->rule.n_micro;
+    for (int32_t part = 0; part <= r->by_layer; part++) {
+        const int32_t n = !r->by_layer ? n_micro : part == 0 ? 1 : n_micro - 1;
+        int64_t *values = &r->values[(first + part * 4 * n_rows) * MOST_ROUNDS + round];
+        for (int32_t v = 0; v < 2 * n_rows; v++)
+            values[v * MOST_ROUNDS] = 0;
+        for (int32_t s = 0; s < r->program->n_slots; s++) {
+            const struct weft_slot slot = r->stages.period->slots[s];
+            const bool backward = slot.kind == WEFT_SLOT_BACKWARD;
+            if (slot.kind != WEFT_SLOT_FORWARD && !backward) continue;
+            if (r->by_layer && part != (slot.micro > 0)) continue;
+            const int32_t v = 2 * r->layer_row[slot.index] + backward;
+            values[v * MOST_ROUNDS] += r->slot_ns[s];
+        }
+        for (int32_t v = 0; v < 2 * n_rows; v++)
+            if (r->row_layers[v / 2] > 0) values[v * MOST_ROUNDS] /= n * r->row_layers[v / 2];
     }
-    for (int32_t v = 0; v < 2 * n_rows; v++)
-        if (r->row_layers[v / 2] > 0)
-            r->values[(first + v) * MOST_ROUNDS + round] /= n_micro * r->row_layers[v / 2];
 }
 
 /* Ranks wait for one another at every collective, so a slot takes the slowest rank's time. That
@@ -292,7 +315,7 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
             step[VALUE_NORM] = r->slot_ns[s];
     }
     for (int32_t v = 0; v < VALUE_TRANSFER; v++)
-        r->values[(4 * n_rows + v) * MOST_ROUNDS + round] = step[v];
+        r->values[(layer_values(r) + v) * MOST_ROUNDS + round] = step[v];
     return WEFT_OK;
 }
 
@@ -326,7 +349,7 @@ static enum weft_status read_times(struct rehearsal *r, int32_t round, struct we
         if (kind >= 0) transfer_ns[kind] += r->times.to_ns[i] - r->times.from_ns[i];
     }
     for (int32_t k = 0; k < WEFT_COLLECTIVE_COUNT; k++) {
-        int32_t v = 4 * r->n_rows + VALUE_TRANSFER + k;
+        int32_t v = layer_values(r) + VALUE_TRANSFER + k;
         r->values[v * MOST_ROUNDS + round] = transfer_ns[k];
     }
     return WEFT_OK;
@@ -401,7 +424,7 @@ static enum weft_status run_round(struct rehearsal *r, int32_t round, struct wef
 
 static enum weft_status find_step(struct rehearsal *r, int64_t *step_ns, struct weft_error *err)
 {
-    int32_t v = 4 * r->n_rows + VALUE_STEP;
+    int32_t v = layer_values(r) + VALUE_STEP;
     *step_ns = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
     return weft_measure_most(r->options->comm, step_ns, 1, err);
 }
@@ -414,16 +437,16 @@ static double flops_in_time(double flops, double moved_bytes)
 
 /* A row whose key has fewer layers than levels is unseen. Its backward takes longer than without
  * recomputation by the share of the forward's flops that restoring repeats. */
-static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_rehearsal *out,
+static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_layer *layers,
                                     struct weft_error *err)
 {
-    const struct weft_config *config = r->options->config;
+    const struct weft_config *config = r->config;
     const struct weft_batch batch = weft_config_batch(config);
     const int32_t n_keys = r->profile->n_layers;
     for (int32_t l = 0; l < config->model->n_layers; l++) {
         struct weft_layer_work work;
         const int32_t key = r->layer_row[l] % n_keys;
-        const struct measure_layer *plain = &out->layers[key];
+        const struct measure_layer *plain = &layers[key];
         WEFT_TRY(weft_layer_work(&config->model->layers[l], &batch, &work, err));
         for (int32_t row = key + n_keys; row < r->n_rows; row += n_keys) {
             const struct weft_layer_split *split = &work.splits[row / n_keys];
@@ -431,9 +454,9 @@ static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_re
             const double share =
                 flops_in_time(split->flops, work.restore_moved_bytes[row / n_keys]) /
                 flops_in_time(work.forward_flops, work.forward_moved_bytes);
-            out->layers[row] = *plain;
-            out->layers[row].backward_ns += llround((double)plain->forward_ns * share);
-            out->layers[row].mean_backward_ns += llround((double)plain->mean_forward_ns * share);
+            layers[row] = *plain;
+            layers[row].backward_ns += llround((double)plain->forward_ns * share);
+            layers[row].mean_backward_ns += llround((double)plain->mean_forward_ns * share);
         }
     }
     return WEFT_OK;
@@ -469,29 +492,52 @@ static enum weft_status share_compute(const struct rehearsal *r, const int64_t *
     return weft_comm_exchange(r->options->comm, &mine_ns, sizeof mine_ns, compute_ns, err);
 }
 
+/* Writes a part's times of layers. The ranks' values of a part are n_rows times 4 in place: the
+ * slowest rank's, then those of the mean rank. */
+static enum weft_status take_layers(const struct rehearsal *r, const int64_t *values,
+                                    struct measure_layer *layers, struct weft_error *err)
+{
+    const int64_t *mean = values + 2 * r->n_rows;
+    for (int32_t k = 0; k < r->n_rows; k++)
+        layers[k] = (struct measure_layer){.forward_ns = values[2 * k],
+                                           .backward_ns = values[2 * k + 1],
+                                           .mean_forward_ns = mean[2 * k],
+                                           .mean_backward_ns = mean[2 * k + 1]};
+    pool_forwards(r, layers);
+    return fill_unseen(r, layers, err);
+}
+
+/* Returns the medians over rounds, and base memory as the last one: each rank's own. The caller
+ * frees them. NULL without memory. */
+static int64_t *find_medians(struct rehearsal *r)
+{
+    int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
+    for (int32_t v = 0; v < r->n_values && medians != NULL; v++)
+        medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
+    if (medians != NULL) medians[r->n_values] = r->base_bytes;
+    return medians;
+}
+
+/* Makes a part's own values the mean over ranks, and then all values the most of any rank. */
+static enum weft_status join_ranks(const struct rehearsal *r, int64_t *medians,
+                                   struct weft_error *err)
+{
+    const int32_t n_rows = r->n_rows;
+    for (int32_t part = 0; part <= r->by_layer; part++)
+        WEFT_TRY(weft_measure_mean(r->options->comm, medians + (4 * part + 2) * n_rows, 2 * n_rows,
+                                   err));
+    return weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
+}
+
 static enum weft_status finish_rehearsal(struct rehearsal *r, struct measure_rehearsal *out,
                                          struct weft_error *err)
 {
-    int32_t n_rows = r->n_rows;
-    int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
+    int64_t *medians = find_medians(r);
     if (medians == NULL) return weft_fail_memory(err, "the rehearsal");
-    for (int32_t v = 0; v < r->n_values; v++)
-        medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
-    medians[r->n_values] = r->base_bytes;
-    const int64_t *own = medians + 2 * n_rows, *others = medians + 4 * n_rows;
-    enum weft_status status = share_compute(r, own, out->compute_ns, err);
-    if (status == WEFT_OK)
-        status = weft_measure_mean(r->options->comm, medians + 2 * n_rows, 2 * n_rows, err);
-    if (status == WEFT_OK)
-        status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
-    for (int32_t k = 0; k < n_rows; k++) {
-        out->layers[k] = (struct measure_layer){.forward_ns = medians[2 * k],
-                                                .backward_ns = medians[2 * k + 1],
-                                                .mean_forward_ns = own[2 * k],
-                                                .mean_backward_ns = own[2 * k + 1]};
-    }
-    pool_forwards(r, out->layers);
-    if (status == WEFT_OK) status = fill_unseen(r, out, err);
+    const int64_t *others = medians + layer_values(r);
+    enum weft_status status = share_compute(r, medians + 2 * r->n_rows, out->compute_ns, err);
+    if (status == WEFT_OK) status = join_ranks(r, medians, err);
+    if (status == WEFT_OK) status = take_layers(r, medians, out->layers, err);
     out->update_ns = others[VALUE_UPDATE];
     out->norm_ns = others[VALUE_NORM];
     out->agree_ns = others[VALUE_AGREE];
@@ -569,8 +615,10 @@ enum weft_status weft_measure_rehearsals_create(const struct weft_measure_option
 {
     struct measure_rehearsals *both = calloc(1, sizeof *both);
     if (both == NULL) return weft_fail_memory(err, "the rehearsal");
-    both->beside = (struct rehearsal){.options = options, .profile = profile};
-    both->alone = (struct rehearsal){.options = options, .profile = profile, .alone = true};
+    both->beside =
+        (struct rehearsal){.options = options, .config = options->config, .profile = profile};
+    both->alone = both->beside;
+    both->alone.alone = true;
     enum weft_status status = open_and_warm_up(&both->beside, NULL, err);
     if (status == WEFT_OK && options->contention) status = open_alone(both, err);
     if (status != WEFT_OK) {
@@ -593,7 +641,7 @@ enum weft_status weft_measure_rehearsals_rounds(const struct measure_rehearsals 
                                                 int32_t *rounds, struct weft_error *err)
 {
     const struct rehearsal *r = &both->beside;
-    const int32_t v = 4 * r->n_rows + VALUE_STEP;
+    const int32_t v = layer_values(r) + VALUE_STEP;
     int64_t steps_ns[MOST_ROUNDS], spread;
     if (both->turns < r->rounds) {
         *rounds = r->rounds;
@@ -620,9 +668,93 @@ enum weft_status weft_measure_rehearsals_turn(struct measure_rehearsals *both,
     return WEFT_OK;
 }
 
-enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
-                                                struct measure_rehearsal *out,
-                                                struct weft_error *err)
+/* Whether all micro-steps may run through a layer before the next one. */
+static bool takes_turns(const struct weft_config *config)
+{
+    return weft_config_refuses_turns(config, config->train.grad_accum) == NULL &&
+           config->model->n_layers > 1;
+}
+
+/* The options' config in the order by layer, with `n_micro` micro-steps. */
+static void take_order(struct rehearsal *r, int64_t n_micro)
+{
+    struct weft_train *train = &r->own.train;
+    r->own = *r->options->config;
+    r->own.plan.micro_step_order = WEFT_ORDER_BY_LAYER;
+    train->batch = train->group = train->idle = 0;
+    train->asked.micro_batch = train->micro_batch;
+    train->grad_accum = train->asked.grad_accum = n_micro;
+    train->cadence = WEFT_CADENCE_STEP;
+    r->config = &r->own;
+}
+
+/* Opens a rehearsal by layer with as many micro-steps as fit, at most MOST_PASS. The arena of the
+ * other rehearsals is gone. None fits: *fits is false, and the reason is logged. */
+static enum weft_status open_by_layer(const struct rehearsal *other, int64_t base_bytes,
+                                      struct rehearsal *r, bool *fits, struct weft_error *err)
+{
+    const struct weft_config *config = other->options->config;
+    const int64_t limit = config->cluster.memory_limit_bytes;
+    int64_t n_micro = config->train.grad_accum < MOST_PASS ? config->train.grad_accum : MOST_PASS;
+    struct weft_error why = {0};
+    enum weft_status status = WEFT_E_SYSTEM;
+    for (; n_micro >= 2 && status != WEFT_OK; n_micro /= 2) {
+        *r = (struct rehearsal){.options = other->options,
+                                .profile = other->profile,
+                                .alone = other->options->contention,
+                                .by_layer = true,
+                                .most_bytes = limit == 0           ? INT64_MAX
+                                              : limit > base_bytes ? limit - base_bytes
+                                                                   : 1};
+        take_order(r, n_micro);
+        why = (struct weft_error){0};
+        status = open_and_warm_up(r, NULL, &why);
+        if (status == WEFT_OK) break;
+        close_rehearsal(r);
+        /* Memory that is not there is no fault: the profile does without these times. */
+        if (status != WEFT_E_SYSTEM && status != WEFT_E_INFEASIBLE) {
+            *err = why;
+            return status;
+        }
+    }
+    *fits = status == WEFT_OK;
+    if (!*fits)
+        weft_log(WEFT_LOG_WARNING,
+                 "layers are not timed with all micro-steps in turn, so plans in that order take "
+                 "the other order's times: %s",
+                 why.text);
+    return WEFT_OK;
+}
+
+/* Rehearses the order by layer and writes its times. Its slots repeat a layer, which then finds
+ * parameters in the cache and fewer collectives next to it. */
+static enum weft_status rehearse_by_layer(const struct rehearsal *other, int64_t base_bytes,
+                                          struct measure_rehearsal *out, struct weft_error *err)
+{
+    struct rehearsal *r = calloc(1, sizeof *r);
+    int64_t *medians = NULL;
+    bool fits = false;
+    if (r == NULL) return weft_fail_memory(err, "the rehearsal");
+    enum weft_status status = open_by_layer(other, base_bytes, r, &fits, err);
+    for (int32_t i = 0; fits && status == WEFT_OK && i < r->rounds; i++)
+        status = run_round(r, i, err);
+    if (fits && status == WEFT_OK) {
+        medians = find_medians(r);
+        status =
+            medians == NULL ? weft_fail_memory(err, "the rehearsal") : join_ranks(r, medians, err);
+    }
+    if (medians != NULL && status == WEFT_OK) status = take_layers(r, medians, out->first, err);
+    if (medians != NULL && status == WEFT_OK)
+        status = take_layers(r, medians + 4 * r->n_rows, out->later, err);
+    free(medians);
+    if (fits) close_rehearsal(r);
+    free(r);
+    return status;
+}
+
+/* Writes the results of the order by step. */
+static enum weft_status finish_by_step(struct measure_rehearsals *both,
+                                       struct measure_rehearsal *out, struct weft_error *err)
 {
     both->beside.rounds = both->alone.rounds = both->turns;
     if (!both->beside.options->contention) {
@@ -635,4 +767,16 @@ enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
     WEFT_TRY(finish_rehearsal(&both->alone, out, err));
     WEFT_TRY(find_step(&both->beside, &out->step_ns, err));
     return find_rates(both, &out->rates, err);
+}
+
+enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
+                                                struct measure_rehearsal *out,
+                                                struct weft_error *err)
+{
+    const struct rehearsal ended = both->beside;
+    WEFT_TRY(finish_by_step(both, out, err));
+    if (out->first == NULL || !takes_turns(ended.options->config)) return WEFT_OK;
+    close_rehearsal(&both->alone);
+    close_rehearsal(&both->beside);
+    return rehearse_by_layer(&ended, out->base_bytes, out, err);
 }

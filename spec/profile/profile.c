@@ -13,11 +13,23 @@ enum { VERSION = 1 };
  * size of blocks moderate. */
 static const int64_t plain_block_bytes = INT64_C(4) << 20;
 
+static const struct weft_key_table pass_table = WEFT_KEY_TABLE_OPEN(
+    "Times of a micro-step, if all of them run through a layer before the next layer.",
+    WEFT_KEY_RANGE(weft_pass_times, forward_ns, 1, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
+    WEFT_KEY_RANGE(weft_pass_times, backward_ns, 1, WEFT_JSON_MOST_INTEGER, "of the slowest rank"));
+
+#define PASS_KEYS(type, of)                                                                        \
+    WEFT_KEY_INSIDE_BY(0, "first", type, of first, of first, of first, &pass_table,                \
+                       "the first micro-step of a pass through the layer, with \"later\""),        \
+        WEFT_KEY_INSIDE_BY(0, "later", type, of later, of later, of later, &pass_table,            \
+                           "the mean of the pass's later micro-steps, with \"first\"")
+
 static const struct weft_key_table level_table = WEFT_KEY_TABLE_OPEN(
     "Times of layers that recompute saved activations.",
     WEFT_KEY_RANGE(weft_level_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
     WEFT_KEY_RANGE(weft_level_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER,
-                   "of the slowest rank, restoring included"));
+                   "of the slowest rank, restoring included"),
+    PASS_KEYS(weft_level_times, ));
 
 static weft_key_put_fn put_key, put_levels;
 
@@ -30,6 +42,7 @@ static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
                      "micro-batch"),
     WEFT_KEY_RANGE(weft_layer_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
     WEFT_KEY_RANGE(weft_layer_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
+    PASS_KEYS(weft_layer_times, levels[WEFT_RECOMPUTE_NONE].),
     WEFT_KEY_PUT(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "light", &level_table, put_levels,
                  "with light recomputation"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "selective", &level_table,
@@ -182,9 +195,22 @@ static void put_levels(const void *context, const void *source, struct weft_json
     }
 }
 
+/* Passes have both times or none. */
+static enum weft_status check_pass(const struct weft_level_times *at, const char *where,
+                                   struct weft_error *err)
+{
+    if ((at->first.forward_ns > 0) == (at->later.forward_ns > 0)) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: must have both \"first\" and \"later\" or neither; make the profile again "
+        "with `weft profile`",
+        where);
+}
+
 static enum weft_status read_levels(const struct weft_json_value *value, const char *where,
                                     struct weft_layer_times *times, struct weft_error *err)
 {
+    WEFT_TRY(check_pass(&times->levels[WEFT_RECOMPUTE_NONE], where, err));
     for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         const struct weft_json_value *at = NULL;
         const char *name = weft_recompute_names[level];
@@ -193,6 +219,7 @@ static enum weft_status read_levels(const struct weft_json_value *value, const c
         WEFT_TRY(weft_json_need(value, where, name, WEFT_JSON_OBJECT, &at, err));
         snprintf(place, sizeof place, "%s.%s", where, name);
         WEFT_TRY(weft_keys_read(&level_table, at, place, NULL, &times->levels[level], err));
+        WEFT_TRY(check_pass(&times->levels[level], place, err));
         times->recomputes |= 1 << level;
     }
     return WEFT_OK;

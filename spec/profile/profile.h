@@ -44,7 +44,13 @@ struct weft_layer_times {
     int recomputes;
     struct weft_level_times {
         int64_t forward_ns, backward_ns;
-    } levels[WEFT_RECOMPUTE_COUNT];
+        /* If all micro-steps run through a layer before the next layer (plan.micro_step_order):
+         * the pass's first micro-step, and the mean of its later ones. They find parameters and
+         * gradients in the cache, and fewer collectives next to them. 0: not measured. */
+        struct weft_pass_times {
+            int64_t forward_ns, backward_ns;
+        } first, later;
+    } levels[WEFT_RECOMPUTE_COUNT]; /* of NONE only the pass's times */
     /* Scratch of the back end's kernels, the start of the layer's temporaries. 0 on a CPU. */
     int64_t forward_scratch_bytes, backward_scratch_bytes;
 };
@@ -184,6 +190,16 @@ static inline const struct weft_level_times *weft_layer_times_at(
     const struct weft_layer_times *times, enum weft_recompute level)
 {
     return (times->recomputes & 1 << level) != 0 ? &times->levels[level] : NULL;
+}
+
+/* The times of a micro-step in a pass of all of them through one layer; NULL if the profile has
+ * none. */
+static inline const struct weft_pass_times *weft_layer_times_in_pass(
+    const struct weft_layer_times *times, enum weft_recompute level, bool later)
+{
+    const struct weft_pass_times *at =
+        later ? &times->levels[level].later : &times->levels[level].first;
+    return at->forward_ns > 0 || at->backward_ns > 0 ? at : NULL;
 }
 
 /* The smallest full size (bytes) of an AllGather that reaches `efficiency` of the best bandwidth in

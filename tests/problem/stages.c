@@ -188,6 +188,45 @@ Test(stages, the_order_of_micro_steps_may_be_open)
     random_case_finish(&random);
 }
 
+/* By layer a slot has the time of its place in the pass; other orders have the plain time. */
+Test(stages, a_pass_by_layer_has_its_own_times)
+{
+    struct random_case random;
+    struct weft_error err = {0};
+    struct weft_stages by_layer = {0}, by_step = {0};
+    random_case_init_plain(&random, 5);
+    struct weft_config *config = random.config;
+    struct weft_profile *profile = random.profile;
+    cr_assert_gt(config->model->n_layers, 1);
+    for (int32_t k = 0; k < profile->n_layers; k++) {
+        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].first = (struct weft_pass_times){1001, 2001};
+        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].later = (struct weft_pass_times){701, 1701};
+    }
+    config->train.grad_accum = 3;
+    config->plan.micro_step_order = WEFT_ORDER_BY_LAYER;
+    cr_assert_eq(weft_stages_create(config, profile, &by_layer, &err), WEFT_OK, "%s", err.text);
+    config->plan.micro_step_order = WEFT_ORDER_BY_STEP;
+    cr_assert_eq(weft_stages_create(config, profile, &by_step, &err), WEFT_OK, "%s", err.text);
+    for (int32_t s = 0; s < by_layer.problem->n_slots; s++) {
+        const struct weft_slot slot = by_layer.problem->slots[s];
+        const int64_t ns = by_layer.problem->slot_ns[s];
+        if (slot.kind == WEFT_SLOT_FORWARD) cr_assert_eq(ns, slot.micro > 0 ? 701 : 1001);
+        if (slot.kind == WEFT_SLOT_BACKWARD) cr_assert_eq(ns, slot.micro > 0 ? 1701 : 2001);
+    }
+    for (int32_t s = 0; s < by_step.problem->n_slots; s++) {
+        const struct weft_slot slot = by_step.problem->slots[s];
+        if (slot.kind != WEFT_SLOT_FORWARD) continue;
+        const struct weft_batch batch = weft_config_batch(config);
+        struct weft_pool pool = {0};
+        const char *key = weft_layer_key(&pool, &config->model->layers[slot.index], &batch);
+        cr_assert_eq(by_step.problem->slot_ns[s], weft_profile_layer(profile, key)->forward_ns);
+        weft_pool_finish(&pool);
+    }
+    weft_stages_finish(&by_layer);
+    weft_stages_finish(&by_step);
+    random_case_finish(&random);
+}
+
 static const char updated_there[] =
     "{\"version\":1,\"model\":{\"layers\":["
     "{\"name\":\"wte\",\"type\":\"embedding\",\"vocab\":64,\"hidden\":32},"

@@ -32,9 +32,24 @@ static void random_levels(uint64_t seed, struct weft_layer_times *times)
     struct dice dice = dice_of(seed, "levels");
     for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
         times->recomputes |= 1 << level;
-        times->levels[level] = (struct weft_level_times){
-            chance(&dice, 50) ? times->forward_ns : roll(&dice, 0, 50000),
-            times->backward_ns + roll(&dice, chance(&dice, 20) ? -times->backward_ns : 0, 50000)};
+        times->levels[level].forward_ns =
+            chance(&dice, 50) ? times->forward_ns : roll(&dice, 0, 50000);
+        times->levels[level].backward_ns =
+            times->backward_ns + roll(&dice, chance(&dice, 20) ? -times->backward_ns : 0, 50000);
+    }
+}
+
+/* Half of the layers have times of passes, at some of their levels. */
+static void random_passes(uint64_t seed, struct weft_layer_times *times)
+{
+    struct dice dice = dice_of(seed, "passes");
+    if (chance(&dice, 50)) return;
+    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++) {
+        if (chance(&dice, 30)) continue;
+        times->levels[level].first =
+            (struct weft_pass_times){roll(&dice, 1, 50000), roll(&dice, 1, 100000)};
+        times->levels[level].later =
+            (struct weft_pass_times){roll(&dice, 1, 50000), roll(&dice, 1, 100000)};
     }
 }
 
@@ -59,6 +74,7 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
         *times = (struct weft_layer_times){
             .key = key, .forward_ns = forward_ns, .backward_ns = backward_ns};
         random_levels(seed + (uint64_t)l, times);
+        random_passes(seed + (uint64_t)l, times);
     }
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
         fill_curve(&profile->pool, &dice, &profile->collectives[kind]);

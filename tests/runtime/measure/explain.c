@@ -32,11 +32,15 @@ static enum weft_status fails(void *context, int64_t *step_ns, struct weft_error
 static struct measure_layer layers[LAYERS] = {{10000, 20000, 9000, 15000},
                                               {10000, 20000, 9000, 15000}};
 
+static struct measure_layer first[LAYERS] = {{8000, 16000, 6000, 12000}, {800, 1600, 600, 1200}};
+static struct measure_layer later[LAYERS] = {{4000, 8000, 2000, 4000}, {400, 800, 200, 400}};
+
 static struct weft_profile explained(int64_t step_ns, struct weft_rates rates)
 {
     static struct weft_layer_times times[LAYERS];
     struct weft_profile profile = {.n_layers = LAYERS, .layers = times};
-    struct measure_rehearsal rehearsal = {.layers = layers, .step_ns = step_ns, .rates = rates};
+    struct measure_rehearsal rehearsal = {
+        .layers = layers, .first = first, .later = later, .step_ns = step_ns, .rates = rates};
     OK(weft_measure_explain(&profile, &rehearsal, step, &profile, &err));
     return profile;
 }
@@ -54,8 +58,23 @@ static void check(int64_t step_ns, struct weft_rates rates, int64_t layers_ns, i
           "a step of %lld: rate %d, not %d", (long long)step_ns, profile.rates.compute, rate);
 }
 
+/* Passes pay as much of the difference as other micro-steps: half of it here. */
+static void check_passes(void)
+{
+    const struct weft_rates none = {0};
+    const struct weft_profile profile = explained(WAITS_NS + 54000, none);
+    const struct weft_level_times *at = &profile.layers[1].levels[WEFT_RECOMPUTE_NONE];
+    CHECK(llabs(at->first.forward_ns - 700) <= 4 && llabs(at->first.backward_ns - 1400) <= 8,
+          "the first of a pass: %lld, %lld", (long long)at->first.forward_ns,
+          (long long)at->first.backward_ns);
+    CHECK(llabs(at->later.forward_ns - 300) <= 4 && llabs(at->later.backward_ns - 600) <= 8,
+          "later ones: %lld, %lld", (long long)at->later.forward_ns,
+          (long long)at->later.backward_ns);
+}
+
 RANKS_TEST(explain)
 {
+    check_passes();
     const struct weft_rates none = {0}, half = {512, 1000}, nearly = {1000, 1000};
     check(WAITS_NS + 54000, none, 54000, 0);
     check(WAITS_NS + 50000, none, 50000, 0);

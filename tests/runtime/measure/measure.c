@@ -61,6 +61,11 @@ static void check_profile(const struct weft_config *config, const struct weft_pr
         const struct weft_layer_times *times = weft_profile_layer(profile, key);
         CHECK(times != NULL && times->forward_ns > 0 && times->backward_ns > 0, "no times of %s",
               key);
+        const struct weft_level_times *at = &times->levels[WEFT_RECOMPUTE_NONE];
+        const bool several = config->train.grad_accum > 1;
+        CHECK((at->first.forward_ns > 0) == several && (at->later.backward_ns > 0) == several,
+              "times of passes of %s with %lld micro-steps", key,
+              (long long)config->train.grad_accum);
         check_levels(&config->model->layers[l], &batch, times);
     }
     weft_pool_finish(&pool);

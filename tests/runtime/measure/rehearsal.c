@@ -18,6 +18,8 @@ struct task {
     bool contention;
     struct measure_rehearsal found; /* of rank 0 */
     struct measure_layer layers[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
+    struct measure_layer first[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
+    struct measure_layer later[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
     int32_t first_rounds, last_rounds;
 };
 
@@ -66,7 +68,7 @@ static int rehearse(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_measure_options options = {
         .config = task->job->config, .rounds = task->rounds, .contention = task->contention};
     struct measure_rehearsal found = {0};
-    struct measure_layer layers[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
+    struct measure_layer layers[3][MOST_KEYS * WEFT_RECOMPUTE_COUNT] = {0};
     struct measure_rehearsals *both = NULL;
     struct weft_error why = {0};
     int32_t done = 0, rounds = 0;
@@ -83,10 +85,14 @@ static int rehearse(int32_t rank, const struct ranks *ranks, void *argument)
     OK(weft_measure_rehearsals_rounds(both, &rounds, &err));
     if (done == MOST_TURNS)
         CHECK(weft_measure_rehearsals_turn(both, &why) == WEFT_E_USAGE, "turn %d", done + 1);
-    found.layers = layers;
+    found.layers = layers[0];
+    found.first = layers[1];
+    found.later = layers[2];
     OK(weft_measure_rehearsals_finish(both, &found, &err));
     if (rank == 0) {
-        memcpy(task->layers, layers, sizeof layers);
+        memcpy(task->layers, layers[0], sizeof layers[0]);
+        memcpy(task->first, layers[1], sizeof layers[1]);
+        memcpy(task->later, layers[2], sizeof layers[2]);
         task->found = found;
         task->first_rounds = first;
         task->last_rounds = rounds;
@@ -128,6 +134,10 @@ static void tilt_profile(struct weft_profile *profile)
     for (int32_t k = 0; k < profile->n_layers; k++) {
         profile->layers[k].forward_ns = 100003 + 7001 * k;
         profile->layers[k].backward_ns = 207001 + 9001 * k;
+        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].first =
+            (struct weft_pass_times){70001 + 5003 * k, 150001 + 7001 * k};
+        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].later =
+            (struct weft_pass_times){50021 + 3001 * k, 110017 + 5003 * k};
     }
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
         tilt_curve(&profile->pool, &profile->collectives[kind], 10007 + 5003 * kind);
@@ -145,6 +155,24 @@ static void check_layers(const struct job *job, const struct task *task, const c
         expect_ns(path, "a backward", found->backward_ns, known->backward_ns);
         expect_ns(path, "a forward of the mean rank", found->mean_forward_ns, known->forward_ns);
         expect_ns(path, "a backward of the mean rank", found->mean_backward_ns, known->backward_ns);
+    }
+}
+
+/* Times of passes are those of slots in the order by layer; none with one micro-step. */
+static void check_passes(const struct job *job, const struct task *task, const char *path)
+{
+    const bool several = job->config->train.grad_accum > 1;
+    for (int32_t k = 0; k < job->profile->n_layers; k++) {
+        const struct weft_level_times *known = &job->profile->layers[k].levels[0];
+        const struct weft_pass_times none = {0};
+        const struct weft_pass_times first = several ? known->first : none;
+        const struct weft_pass_times later = several ? known->later : none;
+        expect_ns(path, "a pass's first forward", task->first[k].forward_ns, first.forward_ns);
+        expect_ns(path, "a pass's first backward", task->first[k].backward_ns, first.backward_ns);
+        expect_ns(path, "a later forward", task->later[k].forward_ns, later.forward_ns);
+        expect_ns(path, "a later backward", task->later[k].backward_ns, later.backward_ns);
+        expect_ns(path, "a later forward of the mean rank", task->later[k].mean_forward_ns,
+                  later.forward_ns);
     }
 }
 
@@ -184,6 +212,7 @@ static void check_known(const char *path, const char *more, bool clips)
     CHECK(task->first_rounds == 3 && task->last_rounds == 3, "%d, then %d rounds for 3",
           task->first_rounds, task->last_rounds);
     check_layers(&job, task, path);
+    check_passes(&job, task, path);
     expect_ns(path, "the update", found->update_ns, known_slots_ns(plan, WEFT_SLOT_UPDATE));
     expect_ns(path, "the update by the curve", found->update_expected_ns, found->update_ns);
     const int64_t norm_ns = known_slots_ns(plan, WEFT_SLOT_NORM);
@@ -214,6 +243,7 @@ static void rates_are_of_the_median_turn_of_all_ranks(const char *path)
     tilt_profile(job.profile);
     const struct task *task = run(&job, MOST_TURNS, MOST_TURNS, true);
     check_layers(&job, task, path);
+    check_passes(&job, task, path);
     CHECK(task->found.rates.compute == known.compute && task->found.rates.own == known.own,
           "%s: rates %d and %d, known %d and %d", path, task->found.rates.compute,
           task->found.rates.own, known.compute, known.own);

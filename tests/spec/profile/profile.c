@@ -85,6 +85,42 @@ Test(profile, a_name_counts_before_a_key)
     weft_profile_destroy(again);
 }
 
+Test(profile, keeps_the_times_of_passes)
+{
+    static const char form[] =
+        "{\"format\": \"weft-profile\", \"version\": 1, \"source\": \"measured\", "
+        "\"machine\": \"m\", \"ranks\": 2, \"collectives\": {}, \"layers\": ["
+        "{\"key\": \"a\", \"forward_ns\": 1, \"backward_ns\": 2%s, "
+        "\"whole\": {\"forward_ns\": 3, \"backward_ns\": 4%s}}]}";
+    static const char both[] = ", \"first\": {\"forward_ns\": 5, \"backward_ns\": 6}, \"later\": "
+                               "{\"forward_ns\": 7, \"backward_ns\": 8}";
+    static const char half[] = ", \"later\": {\"forward_ns\": 7, \"backward_ns\": 8}";
+    char text[1024];
+    struct weft_error error = {0};
+    struct weft_text written;
+    snprintf(text, sizeof text, form, "", both);
+    struct weft_profile *profile = must_parse_profile(text), *none = NULL;
+    weft_text_init(&written);
+    weft_profile_write(profile, &written);
+    struct weft_profile *again = must_parse_profile(weft_text_chars(&written));
+    const struct weft_layer_times *at = weft_profile_layer(again, "a");
+    cr_assert_null(weft_layer_times_in_pass(at, WEFT_RECOMPUTE_NONE, true));
+    cr_assert_eq(weft_layer_times_in_pass(at, WEFT_RECOMPUTE_WHOLE, false)->backward_ns, 6);
+    cr_assert_eq(weft_layer_times_in_pass(at, WEFT_RECOMPUTE_WHOLE, true)->forward_ns, 7);
+    cr_assert_eq(weft_layer_times_at(at, WEFT_RECOMPUTE_WHOLE)->forward_ns, 3);
+    weft_profile_destroy(again);
+    weft_profile_destroy(profile);
+    weft_text_finish(&written);
+    for (int of_level = 0; of_level < 2; of_level++) {
+        snprintf(text, sizeof text, form, of_level ? "" : half, of_level ? half : both);
+        cr_assert_eq(weft_profile_parse(text, strlen(text), "it", &none, &error), WEFT_E_DATA);
+        cr_assert(strstr(error.text, of_level ? "layers[0].whole: must have both"
+                                              : "layers[0]: must have both") != NULL,
+                  "%s", error.text);
+        error = (struct weft_error){0};
+    }
+}
+
 Test(profile, reads_every_part)
 {
     struct weft_profile *profile = must_parse_profile(complete_profile);

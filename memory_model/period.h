@@ -97,6 +97,7 @@ struct weft_period_rule {
     bool delayed;         /* updates apply the gradient before the last; rotated, one round */
     int64_t every;        /* steps between averages over nodes, which step on their own; 0: none */
     bool gossip;          /* each average is of a node and one neighbour */
+    bool means;           /* one second moment a tensor, of squares that ranks sum */
     /* Both belong to targets with flat buffers (memory_model/weigh_flat.c). */
     bool late;           /* all reductions are launched in the last drain */
     int32_t more_inputs; /* inputs of reductions that are held at once, beyond the first */
@@ -116,7 +117,7 @@ static inline bool weft_period_rule_same(const struct weft_period_rule *a,
            a->agreed_updates == b->agreed_updates && a->offloaded == b->offloaded &&
            a->whole_copies == b->whole_copies && a->drains == b->drains && a->late == b->late &&
            a->more_inputs == b->more_inputs && a->delayed == b->delayed && a->every == b->every &&
-           a->gossip == b->gossip;
+           a->gossip == b->gossip && a->means == b->means;
 }
 
 /* True if its norm slot computes the norm of all reduced gradients. */

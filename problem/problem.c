@@ -445,6 +445,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
                     b->period.agreed_updates);
     compare_integer(&comparison, "averages with a neighbour", "", a->period.gossip,
                     b->period.gossip);
+    compare_integer(&comparison, "second moments of whole tensors", "", a->period.means,
+                    b->period.means);
     compare_integer(&comparison, "delayed updates", "", a->period.delayed, b->period.delayed);
     compare_integer(&comparison, "steps between averages over nodes", "", a->period.every,
                     b->period.every);

@@ -93,6 +93,8 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
                       "steps between averages over nodes, which step on their own"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "gossip", WEFT_KEY_BOOL, weft_period_rule, gossip,
                       "an average is of a node and one neighbour"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "means", WEFT_KEY_BOOL, weft_period_rule, means,
+                      "the optimizer has one second moment a tensor (adam_mini)"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "late", WEFT_KEY_BOOL, weft_period_rule, late,
                       "all reductions are launched at the end of backward"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "more_inputs", weft_period_rule, more_inputs,

@@ -241,6 +241,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                          .delayed = delayed,
                          .every = config->train.every,
                          .gossip = config->train.across_rule == WEFT_AVERAGE_GOSSIP,
+                         .means = weft_config_means(config),
                          .drains = drains},
                 .scale = first_scale(config),
                 .batch = split->batch};

@@ -180,22 +180,15 @@ static enum weft_status find_target(const char *name, const struct export_target
     return weft_fail(err, WEFT_E_USAGE, "--to %s: no such target; %s", name, target_names);
 }
 
-/* A plan names no optimizer. Its step's record has squares of each tensor's gradient with one that
- * has one second moment a tensor, which no other runtime's state has. */
+/* No other runtime's state has one second moment a tensor. */
 static enum weft_status check_optimizer(const struct weft_problem *problem, const char *source,
                                         struct weft_error *err)
 {
-    const int64_t plain = weft_arena_round(weft_record_bytes(0, false));
-    if (weft_problem_target(problem)->is_foreign) return WEFT_OK;
-    for (int32_t i = 0; i < problem->n_common; i++)
-        if (problem->common[i].category == WEFT_CATEGORY_COMMUNICATION &&
-            problem->common[i].bytes != plain)
-            return weft_fail(err, WEFT_E_DATA,
-                             "%s: is of an optimizer with one second moment a tensor (adam_mini), "
-                             "and its state is Weft's alone: plan with train.optimizer.type "
-                             "\"adamw\"",
-                             source);
-    return WEFT_OK;
+    if (!problem->period.means) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: is of an optimizer with one second moment a tensor (adam_mini), and its "
+                     "state is Weft's alone: plan with train.optimizer.type \"adamw\"",
+                     source);
 }
 
 static enum weft_status export_plan(const struct weft_cli *cli, const struct export_target *target,

@@ -364,6 +364,8 @@ def a_plan_of_adam_mini_is_no_other_runtimes(weft):
     """The plan's problem tells it, so also without a config. Plans of other optimizers are written."""
     for optimizer, code in (("adam_mini", 65), ("adamw", 0), ("lamb", 0)):
         plan(weft, config(train__optimizer={"type": optimizer, "lr": 1e-3}), "--planner", "all-fsdp")
+        with open(weft.path("plan.json"), encoding="utf-8") as file:
+            assert json.load(file)["problem"]["period"].get("means", False) == (code != 0), optimizer
         for target in ("megatron-fsdp", "deepspeed", "fsdp2"):
             flags = ("--config", "run.json", "--force") if target == "fsdp2" else ()
             weft.expect(code, "export", "plan.json", "--to", target, *flags,

@@ -260,7 +260,8 @@ struct weft_run_settings { /* zero selects the defaults */
     /* The run directory, as with `weft train --run`. Rank 0 writes config, plan, profile,
      * metrics.jsonl (a line for each step, evaluation and checkpoint) and result.json. checkpoints/
      * holds the checkpoints by train.checkpoint; the run resumes from the latest one. A run that
-     * has ended keeps its files. WEFT_E_CREATE if files of these names do not belong to a run.
+     * has ended keeps its files. WEFT_E_CREATE if files of these names do not belong to a run, or
+     * if a run has ended there and left no checkpoint, so that its parameters are gone.
      * NULL: nothing is written. */
     const char *directory;
     const char *resume; /* RUN/checkpoints/step-N to start from if there is none yet; or NULL */

@@ -94,6 +94,7 @@ static struct weft_run_request request_of(const struct weft_run_settings *settin
     return (struct weft_run_request){
         .directory = settings->directory,
         .resume = settings->resume == NULL ? "if-any" : settings->resume,
+        .needs_parameters = settings->resume == NULL,
         .from = settings->from,
     };
 }
@@ -107,11 +108,6 @@ static enum weft_status make_place(const struct weft_run_of *of,
     WEFT_TRY(weft_run_directory_check(&request, of->session->config, &place->finished, NULL, err));
     WEFT_TRY(weft_run_directory_open(&request, of->session->config, directory, err));
     place->finished = directory->finished;
-    if (place->finished && !directory->own)
-        return weft_fail(err, WEFT_E_CREATE,
-                         "%s: all %lld steps were done before, and no checkpoint has their "
-                         "parameters: give another directory",
-                         directory->path, (long long)of->session->config->train.steps);
     weft_text_add(&place->checkpoints, directory->checkpoints);
     if (directory->resume != NULL) weft_text_add(&place->resume, directory->resume);
     weft_text_add(&place->from, directory->from);

@@ -171,6 +171,19 @@ static enum weft_status check_begin(const struct weft_run_directory *directory, 
                                   "under another name");
 }
 
+/* The parameters of a run that has ended without a checkpoint are gone. */
+static enum weft_status check_ended(const struct weft_run_directory *directory,
+                                    struct weft_error *err)
+{
+    int64_t steps;
+    WEFT_TRY(find_steps(directory, &steps, err));
+    if (steps < 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE,
+                     "%s: all %lld steps of a run were done before, and no checkpoint has their "
+                     "parameters: give another directory",
+                     directory->path, (long long)steps);
+}
+
 /* Takes the checkpoint in memory if it is newer than *latest. */
 static enum weft_status take_kept(const struct weft_vault *kept, char **latest,
                                   struct weft_error *err)
@@ -201,6 +214,8 @@ static enum weft_status choose_checkpoint(const struct weft_run_request *request
         status = take_kept(request->kept, &latest, err);
     directory->own = latest != NULL;
     if (status == WEFT_OK && resume == NULL) status = check_begin(directory, latest, err);
+    if (status == WEFT_OK && latest == NULL && request->needs_parameters)
+        status = check_ended(directory, err);
     if (status == WEFT_OK && latest != NULL && names_checkpoint(resume))
         status = check_named(resume, latest, directory->checkpoints, err);
     if (status == WEFT_OK && latest == NULL && resume != NULL && *resume == '\0')

@@ -23,6 +23,8 @@ struct weft_run_request {
     /* With `directory`: checkpoints in memory of the same run; the newer one of these and of the
      * directory is resumed. NULL: none. */
     const struct weft_vault *kept;
+    /* With "if-any": refuses a directory in which a run has ended and left no checkpoint. */
+    bool needs_parameters;
 };
 
 struct weft_run_directory {

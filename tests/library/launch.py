@@ -118,14 +118,17 @@ def a_run_that_is_done_says_so(weft):
 
 @case
 def a_run_that_is_done_and_saved_nothing_is_refused(weft):
-    """Its parameters are gone, so no result can be given. All ranks end with the same error."""
+    """Its parameters are gone, so no result can be given, and it is not trained over for more steps or checkpoints. All
+    ranks end with the same error.
+    """
     settings = ("train.steps=2", "train.checkpoint.at_end=false")
     for ranks in (None, 2):
         run = f"run-{ranks}"
         gate(weft, run, *settings, ranks=ranks)
         before = {path: path.read_bytes() for path in files_of(weft.path(run)) if path.is_file()}
-        gate(weft, run, *settings, ranks=ranks, code=73,
-             says=[f"{run}: all 2 steps were done before", "give another directory"])
+        for again in (settings, ("train.steps=3", settings[1]), ("train.steps=2",)):
+            gate(weft, run, *again, ranks=ranks, code=73,
+                 says=[f"{run}: all 2 steps of a run were done before", "give another directory"])
         after = {path: path.read_bytes() for path in files_of(weft.path(run)) if path.is_file()}
         assert after == before, "a file was touched"
 

@@ -13,6 +13,7 @@
 #include "memory_model/weigh.h"
 
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind);
+enum weft_buffer_owner weft_buffer_owner(enum weft_buffer_kind kind);
 
 /* Whether buffers of this kind may be offloaded state. */
 static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)

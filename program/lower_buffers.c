@@ -172,39 +172,18 @@ static void make_single(struct maker *maker, enum weft_buffer_kind kind)
 static void make_kind(struct maker *maker, enum weft_buffer_kind kind)
 {
     const struct weft_lower_inputs *inputs = maker->lowering->inputs;
-    switch (kind) {
-    case WEFT_BUFFER_SHARD:
-    case WEFT_BUFFER_FULL:
-    case WEFT_BUFFER_MASTER:
-    case WEFT_BUFFER_MOMENT1:
-    case WEFT_BUFFER_MOMENT2:
-    case WEFT_BUFFER_ANCHOR:
-    case WEFT_BUFFER_OUTER:
-    case WEFT_BUFFER_GRADIENT:
-    case WEFT_BUFFER_REDUCED:
-    case WEFT_BUFFER_PARTIAL:
-    case WEFT_BUFFER_TENSOR_NORMS:
-    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+    switch (weft_buffer_owner(kind)) {
+    case WEFT_OWNER_UNIT:
         for (int32_t u = 0; u < inputs->shards->n_units; u++)
             make_of_unit(maker, kind, u);
         break;
-    case WEFT_BUFFER_OUTPUT:
-    case WEFT_BUFFER_OUTPUT_GRADIENT:
-    case WEFT_BUFFER_SAVED:
-    case WEFT_BUFFER_RESTORED:
-    case WEFT_BUFFER_RESTORED_OUTPUT:
-    case WEFT_BUFFER_FORWARD_TEMPORARY:
-    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+    case WEFT_OWNER_LAYER:
         for (int32_t l = 0; l < inputs->model->n_layers; l++)
             make_of_layer(maker, kind, l);
         break;
-    case WEFT_BUFFER_INPUT:
-    case WEFT_BUFFER_TARGETS:
-    case WEFT_BUFFER_RECORD:
-    case WEFT_BUFFER_RECORD_SUM:
+    case WEFT_OWNER_MICRO:
+    case WEFT_OWNER_STEP:
         make_single(maker, kind);
-        break;
-    case WEFT_BUFFER_KIND_COUNT:
         break;
     }
 }

@@ -5,40 +5,17 @@
 #include "program/inputs.h"
 #include "program/lifetime.h"
 
-/* Whether placements do not change a buffer's life: it belongs to no unit and does not move. */
+/* Whether placements do not change a buffer's life: it is of micro-steps and does not move. */
 static bool lives_alike(const struct weft_program *program, const struct weft_buffer *buffer)
 {
-    switch (buffer->kind) {
-    case WEFT_BUFFER_SAVED:
+    const enum weft_buffer_owner owner = weft_buffer_owner(buffer->kind);
+    if (buffer->kind == WEFT_BUFFER_RESTORED || buffer->kind == WEFT_BUFFER_RESTORED_OUTPUT)
+        return false;
+    if (buffer->kind == WEFT_BUFFER_SAVED)
         return !weft_program_saves_offloaded(program, buffer->index);
-    case WEFT_BUFFER_OUTPUT:
+    if (buffer->kind == WEFT_BUFFER_OUTPUT)
         return !weft_program_moves_output(program, buffer->index);
-    case WEFT_BUFFER_INPUT:
-    case WEFT_BUFFER_TARGETS:
-    case WEFT_BUFFER_OUTPUT_GRADIENT:
-    case WEFT_BUFFER_FORWARD_TEMPORARY:
-    case WEFT_BUFFER_BACKWARD_TEMPORARY:
-        return true;
-    case WEFT_BUFFER_RESTORED:
-    case WEFT_BUFFER_RESTORED_OUTPUT:
-    case WEFT_BUFFER_SHARD:
-    case WEFT_BUFFER_FULL:
-    case WEFT_BUFFER_MASTER:
-    case WEFT_BUFFER_MOMENT1:
-    case WEFT_BUFFER_MOMENT2:
-    case WEFT_BUFFER_ANCHOR:
-    case WEFT_BUFFER_OUTER:
-    case WEFT_BUFFER_GRADIENT:
-    case WEFT_BUFFER_REDUCED:
-    case WEFT_BUFFER_PARTIAL:
-    case WEFT_BUFFER_TENSOR_NORMS:
-    case WEFT_BUFFER_TENSOR_NORMS_SUM:
-    case WEFT_BUFFER_RECORD:
-    case WEFT_BUFFER_RECORD_SUM:
-    case WEFT_BUFFER_KIND_COUNT:
-        break;
-    }
-    return false;
+    return owner == WEFT_OWNER_LAYER || owner == WEFT_OWNER_MICRO;
 }
 
 static bool may_share(const struct weft_program *program, const struct weft_buffer *buffer,

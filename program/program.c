@@ -32,11 +32,21 @@ enum weft_stream_kind weft_op_stream(enum weft_op op)
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind)
 {
     static const char *const names[WEFT_BUFFER_KIND_COUNT] = {
-#define WEFT_BUFFER_ENTRY(name, text) [WEFT_BUFFER_##name] = text,
+#define WEFT_BUFFER_ENTRY(name, owner, text) [WEFT_BUFFER_##name] = text,
         WEFT_BUFFER_MAP(WEFT_BUFFER_ENTRY)
 #undef WEFT_BUFFER_ENTRY
     };
     return names[kind];
+}
+
+enum weft_buffer_owner weft_buffer_owner(enum weft_buffer_kind kind)
+{
+    static const enum weft_buffer_owner owners[WEFT_BUFFER_KIND_COUNT] = {
+#define WEFT_BUFFER_ENTRY(name, owner, text) [WEFT_BUFFER_##name] = WEFT_OWNER_##owner,
+        WEFT_BUFFER_MAP(WEFT_BUFFER_ENTRY)
+#undef WEFT_BUFFER_ENTRY
+    };
+    return owners[kind];
 }
 
 void weft_program_destroy(struct weft_program *program)

@@ -4,24 +4,14 @@
 #include "program/program_text.h"
 #include "program/verify.h"
 
-static bool of_unit(enum weft_buffer_kind kind)
-{
-    return kind <= WEFT_BUFFER_PARTIAL;
-}
-
-static bool of_layer(enum weft_buffer_kind kind)
-{
-    return kind >= WEFT_BUFFER_OUTPUT && kind <= WEFT_BUFFER_BACKWARD_TEMPORARY;
-}
-
 static const char *buffer_fault(const struct weft_program *program, const struct weft_buffer *at)
 {
     if ((unsigned)at->kind >= WEFT_BUFFER_KIND_COUNT) return "its kind is out of range";
     if ((unsigned)at->category >= WEFT_CATEGORY_COUNT) return "its category is out of range";
-    if (of_unit(at->kind) && (at->index < 0 || at->index >= program->n_units)) {
+    const enum weft_buffer_owner owner = weft_buffer_owner(at->kind);
+    if (owner == WEFT_OWNER_UNIT && (at->index < 0 || at->index >= program->n_units))
         return "its unit is out of range";
-    }
-    if (of_layer(at->kind) && (at->index < 0 || at->index >= program->n_layers))
+    if (owner == WEFT_OWNER_LAYER && (at->index < 0 || at->index >= program->n_layers))
         return "its layer is out of range";
     if (at->n_pieces < 1 || at->bytes < 1 || at->bytes % at->n_pieces != 0) {
         return "its bytes are not so many equal pieces";

@@ -57,37 +57,17 @@ struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int3
 {
     const struct weft_buffer *buffer = &exec->options.program->buffers[b];
     struct weft_buffer_name name = {weft_buffer_kind_name(buffer->kind), NULL, NULL};
-    switch (buffer->kind) {
-    case WEFT_BUFFER_OUTPUT:
-    case WEFT_BUFFER_OUTPUT_GRADIENT:
-    case WEFT_BUFFER_SAVED:
-    case WEFT_BUFFER_RESTORED:
-    case WEFT_BUFFER_RESTORED_OUTPUT:
-    case WEFT_BUFFER_FORWARD_TEMPORARY:
-    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+    switch (weft_buffer_owner(buffer->kind)) {
+    case WEFT_OWNER_LAYER:
         name.of = " of layer ";
         name.owner = layer_name(exec, buffer->index);
         break;
-    case WEFT_BUFFER_SHARD:
-    case WEFT_BUFFER_FULL:
-    case WEFT_BUFFER_MASTER:
-    case WEFT_BUFFER_MOMENT1:
-    case WEFT_BUFFER_MOMENT2:
-    case WEFT_BUFFER_ANCHOR:
-    case WEFT_BUFFER_OUTER:
-    case WEFT_BUFFER_GRADIENT:
-    case WEFT_BUFFER_REDUCED:
-    case WEFT_BUFFER_PARTIAL:
-    case WEFT_BUFFER_TENSOR_NORMS:
-    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+    case WEFT_OWNER_UNIT:
         name.of = " of unit ";
         name.owner = unit_name(exec, buffer->index);
         break;
-    case WEFT_BUFFER_INPUT:
-    case WEFT_BUFFER_TARGETS:
-    case WEFT_BUFFER_RECORD:
-    case WEFT_BUFFER_RECORD_SUM:
-    case WEFT_BUFFER_KIND_COUNT:
+    case WEFT_OWNER_MICRO:
+    case WEFT_OWNER_STEP:
         break;
     }
     return name;

@@ -431,6 +431,28 @@ Test(verify, indices_in_range)
     spoil_verify(break_indices);
 }
 
+static int break_owners(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        struct weft_buffer *buffer = &program->buffers[b];
+        const int32_t old = buffer->index;
+        const bool of_layer = weft_buffer_owner(buffer->kind) == WEFT_OWNER_LAYER;
+        if (old < 0) continue;
+        buffer->index = of_layer ? program->n_layers : program->n_units;
+        refuse(subject, of_layer ? "its layer is out of range" : "its unit is out of range");
+        buffer->index = old;
+        spoilt++;
+    }
+    return spoilt;
+}
+
+Test(verify, owners_in_range)
+{
+    spoil_verify(break_owners);
+}
+
 static int repeat_buffer(struct subject *subject)
 {
     struct weft_buffer *buffer = &subject->program->buffers[1], old = *buffer;

@@ -167,11 +167,7 @@ static bool gather_at_once(struct weft_program *program, enum weft_op op)
     for (int32_t i = 0; i < program->n_instructions; i++) {
         struct weft_instruction *at = &program->instructions[i];
         if (at->op != op || at->after == 0) continue;
-        for (int32_t d = 0; d < at->n_dependencies; d++)
-            if (program->dependencies[at->first_dependency + d] == at->after)
-                program->dependencies[at->first_dependency + d] = 0;
-        at->after = 0;
-        return true;
+        return leave_chain(program, at);
     }
     return false;
 }

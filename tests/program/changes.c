@@ -14,6 +14,20 @@ int32_t find_op(const struct weft_program *program, enum weft_op op, int32_t fro
     return -1;
 }
 
+void drop_wait(struct weft_program *program, const struct weft_instruction *at, int32_t before)
+{
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        if (program->dependencies[at->first_dependency + d] == before)
+            program->dependencies[at->first_dependency + d] = 0;
+}
+
+bool leave_chain(struct weft_program *program, struct weft_instruction *at)
+{
+    drop_wait(program, at, at->after);
+    at->after = 0;
+    return true;
+}
+
 int32_t check_programs(int32_t n_seeds, program_filter *filter)
 {
     return check_programs_of(tiers_case_init, n_seeds, filter);

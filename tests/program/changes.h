@@ -38,4 +38,9 @@ void check_refusals_of(case_init *init, int32_t n_seeds, program_filter *filter,
 /* The first instruction of an op at or after `from`. -1: none. */
 int32_t find_op(const struct weft_program *program, enum weft_op op, int32_t from);
 
+/* Removes the instruction's wait for instruction `before`. */
+void drop_wait(struct weft_program *program, const struct weft_instruction *at, int32_t before);
+/* Takes the instruction out of its chain, with its wait. Returns true. */
+bool leave_chain(struct weft_program *program, struct weft_instruction *at);
+
 #endif

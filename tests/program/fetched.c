@@ -21,11 +21,7 @@ static bool forget_what_comes_before(struct weft_program *program, enum weft_op 
         struct weft_instruction *at = &program->instructions[i];
         if (at->op != op || at->after == 0 || program->instructions[at->after].op != before)
             continue;
-        for (int32_t d = 0; d < at->n_dependencies; d++)
-            if (program->dependencies[at->first_dependency + d] == at->after)
-                program->dependencies[at->first_dependency + d] = 0;
-        at->after = 0;
-        return true;
+        return leave_chain(program, at);
     }
     return false;
 }

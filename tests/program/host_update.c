@@ -13,31 +13,12 @@ static bool has_host_updates(const struct weft_program *program)
     return find_op(program, WEFT_OP_HOST_UPDATE, 0) >= 0;
 }
 
-/* Removes the wait of instruction i for `what`. */
-static void forget(struct weft_program *program, int32_t i, int32_t what)
-{
-    const struct weft_instruction *at = &program->instructions[i];
-    for (int32_t d = 0; d < at->n_dependencies; d++)
-        if (program->dependencies[at->first_dependency + d] == what)
-            program->dependencies[at->first_dependency + d] = 0;
-}
-
-static bool forget_what_it_comes_after(struct weft_program *program, enum weft_op op)
-{
-    const int32_t i = find_op(program, op, 0);
-    forget(program, i, program->instructions[i].after);
-    program->instructions[i].after = 0;
-    return true;
-}
-
 static bool gather_before_it_is_up(struct weft_program *program)
 {
     for (int32_t i = 0; i < program->n_instructions; i++) {
         struct weft_instruction *at = &program->instructions[i];
         if (at->op != WEFT_OP_ALL_GATHER || at->after == 0) continue;
-        forget(program, i, at->after);
-        at->after = 0;
-        return true;
+        return leave_chain(program, at);
     }
     return false;
 }
@@ -53,21 +34,19 @@ static bool gather_before_the_last_is_up(struct weft_program *program)
         for (; up >= 0; up = find_op(program, WEFT_OP_PARAMETERS_UP, up + 1))
             is_last = is_last && program->instructions[up].unit != at->unit;
         if (!is_last) continue;
-        forget(program, i, at->after);
-        at->after = 0;
-        return true;
+        return leave_chain(program, at);
     }
     return false;
 }
 
 static bool send_up_before_the_update(struct weft_program *program)
 {
-    return forget_what_it_comes_after(program, WEFT_OP_PARAMETERS_UP);
+    return leave_chain(program, &program->instructions[find_op(program, WEFT_OP_PARAMETERS_UP, 0)]);
 }
 
 static bool send_down_before_the_reduction(struct weft_program *program)
 {
-    return forget_what_it_comes_after(program, WEFT_OP_GRADIENT_DOWN);
+    return leave_chain(program, &program->instructions[find_op(program, WEFT_OP_GRADIENT_DOWN, 0)]);
 }
 
 static bool leave_a_block_out(struct weft_program *program)
@@ -107,7 +86,7 @@ static bool forget_before_the_norm(struct weft_program *program)
         if (program->instructions[i].op == WEFT_OP_GRADIENT_DOWN) down = i;
     for (int32_t i = down + 1; i < program->n_instructions && !program->period.rotated; i++)
         if (weft_op_stream(program->instructions[i].op) == WEFT_STREAM_COMPUTE)
-            forget(program, i, down);
+            drop_wait(program, &program->instructions[i], down);
     return !program->period.rotated;
 }
 

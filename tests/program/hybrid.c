@@ -22,12 +22,7 @@ static struct weft_instruction *sum_over_nodes(struct weft_program *program)
 
 static bool sum_before_the_node(struct weft_program *program)
 {
-    struct weft_instruction *at = sum_over_nodes(program);
-    for (int32_t d = 0; d < at->n_dependencies; d++)
-        if (program->dependencies[at->first_dependency + d] == at->after)
-            program->dependencies[at->first_dependency + d] = 0;
-    at->after = 0;
-    return true;
+    return leave_chain(program, sum_over_nodes(program));
 }
 
 static bool sum_another_block(struct weft_program *program)
@@ -118,15 +113,6 @@ static struct weft_instruction *crossing_of(struct weft_program *program)
     return &program->instructions[find_op(program, WEFT_OP_ACROSS_GATHER, 0)];
 }
 
-static bool drop_dependency(struct weft_program *program, const struct weft_instruction *at,
-                            int32_t before)
-{
-    for (int32_t d = 0; d < at->n_dependencies; d++)
-        if (program->dependencies[at->first_dependency + d] == before)
-            program->dependencies[at->first_dependency + d] = 0;
-    return true;
-}
-
 /* The first gather in the node follows nothing. */
 static bool gather_before_the_nodes(struct weft_program *program)
 {
@@ -134,9 +120,7 @@ static bool gather_before_the_nodes(struct weft_program *program)
     for (int32_t i = crossing; i < program->n_instructions; i++) {
         struct weft_instruction *at = &program->instructions[i];
         if (at->op != WEFT_OP_ALL_GATHER || at->after != crossing) continue;
-        drop_dependency(program, at, crossing);
-        at->after = 0;
-        return true;
+        return leave_chain(program, at);
     }
     return false;
 }
@@ -178,10 +162,7 @@ static struct weft_instruction *crossing_of_update(struct weft_program *program)
 
 static bool cross_before_the_copy_up(struct weft_program *program)
 {
-    struct weft_instruction *at = crossing_of_update(program);
-    drop_dependency(program, at, at->after);
-    at->after = 0;
-    return true;
+    return leave_chain(program, crossing_of_update(program));
 }
 
 static bool bring_no_parameters_up(struct weft_program *program)
@@ -206,10 +187,7 @@ static bool say_that_the_device_updates(struct weft_program *program)
 
 static bool go_down_before_the_nodes(struct weft_program *program)
 {
-    struct weft_instruction *at = &program->instructions[copy_down(program)];
-    drop_dependency(program, at, at->after);
-    at->after = 0;
-    return true;
+    return leave_chain(program, &program->instructions[copy_down(program)]);
 }
 
 static bool cache_a_part_alone(struct weft_program *program)

@@ -49,10 +49,8 @@ static int train_rank(int32_t rank, const struct ranks *ranks, void *argument)
         outcome.losses[step] = result.loss;
         outcome.gradients[result.gradients.step] = result.gradients;
     }
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &outcome.fingerprint, &err));
+    outcome.fingerprint = job_rank_end(&r);
     if (rank == 0) *task->outcome = outcome;
-    job_rank_close(&r);
     return 0;
 }
 

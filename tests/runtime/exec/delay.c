@@ -73,10 +73,8 @@ static int train_rank(int32_t rank, const struct ranks *ranks, void *argument)
         if (rank == 0) check_trace(task, &r, whole);
         if (step == task->settled_at) OK(weft_exec_settle(r.exec, &err));
     }
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &outcome.fingerprint, &err));
+    outcome.fingerprint = job_rank_end(&r);
     if (rank == 0) *task->outcome = outcome;
-    job_rank_close(&r);
     return 0;
 }
 

@@ -31,9 +31,7 @@ static int train_rank(int32_t rank, const struct ranks *ranks, void *argument)
         r.rows = task->rows[step - 1];
         out.losses[step - 1] = job_rank_step(&r, step).loss;
     }
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &out.parameters, &err));
-    job_rank_close(&r);
+    out.parameters = job_rank_end(&r);
     if (rank == 0) *task->out = out;
     return 0;
 }

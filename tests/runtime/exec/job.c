@@ -352,6 +352,15 @@ void job_rank_close(struct job_rank *r)
     free(r->targets);
 }
 
+struct weft_hash job_rank_end(struct job_rank *r)
+{
+    struct weft_hash fingerprint;
+    OK(weft_exec_settle(r->exec, &err));
+    OK(weft_exec_fingerprint(r->exec, &fingerprint, &err));
+    job_rank_close(r);
+    return fingerprint;
+}
+
 unsigned char *job_rank_buffer(const struct job_rank *r, int32_t buffer)
 {
     return weft_arena_memory(r->arena) + r->exec->places.offsets[0][buffer];

@@ -80,6 +80,8 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
 /* One step on the job's data. */
 struct weft_step_result job_rank_step(struct job_rank *r, int64_t step);
 void job_rank_close(struct job_rank *r);
+/* Settles and closes. Returns the fingerprint of all parameters. */
+struct weft_hash job_rank_end(struct job_rank *r);
 /* Between open and close, all ranks alike: after unload the job, which every process has a copy of,
  * may be given another plan, which load takes. */
 void job_rank_unload(struct job_rank *r);

@@ -104,7 +104,6 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;
     const struct way *way = task->way;
-    struct weft_hash fingerprint;
     struct job_rank r;
     double loss;
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, way->poison);
@@ -117,10 +116,8 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
             OK(weft_exec_evaluate(r.exec, r.input, r.targets, &loss, &err));
         if (way->resumes >> step & 1) resume(&r);
     }
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    const struct weft_hash fingerprint = job_rank_end(&r);
     if (rank == 0) *task->fingerprint = fingerprint;
-    job_rank_close(&r);
     return 0;
 }
 

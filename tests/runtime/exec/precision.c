@@ -46,10 +46,8 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
         outcome.last_loss = result.loss;
     }
     outcome.scale = weft_exec_loss_scale(r.exec);
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &outcome.fingerprint, &err));
+    outcome.fingerprint = job_rank_end(&r);
     if (rank == 0) *task->outcome = outcome;
-    job_rank_close(&r);
     return 0;
 }
 

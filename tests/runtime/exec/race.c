@@ -24,9 +24,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_WALL, false);
     for (int64_t step = 1; step <= STEPS; step++)
         CHECK(job_rank_step(&r, step).finite, "step %lld", (long long)step);
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &task->fingerprint[rank], &err));
-    job_rank_close(&r);
+    task->fingerprint[rank] = job_rank_end(&r);
     return 0;
 }
 

@@ -16,17 +16,14 @@ struct task {
 static int train_job(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;
-    struct weft_hash fingerprint;
     struct job_rank r;
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_WALL, true);
     for (int64_t step = 1; step <= STEPS; step++) {
         const struct weft_step_result result = job_rank_step(&r, step);
         CHECK(result.finite, "step %lld: loss %g", (long long)step, result.loss);
     }
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    const struct weft_hash fingerprint = job_rank_end(&r);
     if (rank == 0) *task->fingerprint = fingerprint;
-    job_rank_close(&r);
     return 0;
 }
 

@@ -243,15 +243,12 @@ static int train_serially(int32_t rank, const struct ranks *ranks, void *argumen
 static int train_rank(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;
-    struct weft_hash fingerprint;
     struct job_rank r;
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
     for (int64_t step = 1; step <= STEPS; step++)
         (void)job_rank_step(&r, step);
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    const struct weft_hash fingerprint = job_rank_end(&r);
     if (rank == 0) *task->fingerprint = fingerprint;
-    job_rank_close(&r);
     return 0;
 }
 

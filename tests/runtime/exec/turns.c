@@ -47,10 +47,8 @@ static int train_rank(int32_t rank, const struct ranks *ranks, void *argument)
         OK(weft_exec_evaluate(r.exec, r.input, r.targets, &outcome.held_out[step], &err));
     }
     OK(weft_exec_compare_replicas(r.exec, STEPS, &err));
-    OK(weft_exec_settle(r.exec, &err));
-    OK(weft_exec_fingerprint(r.exec, &outcome.fingerprint, &err));
+    outcome.fingerprint = job_rank_end(&r);
     if (rank == 0) *task->outcome = outcome;
-    job_rank_close(&r);
     return 0;
 }
 

@@ -131,6 +131,7 @@ bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_lay
     const int32_t first = rule->rotated ? begun + 1 : weft_period_opens(rule);
     const int32_t most = 1 + forwards_before(rule, n_layers, n_layers - 1);
     if (rule->delayed) return at >= 1 && at <= begun;
+    if (rule->update_after > 0 && at >= 1 && at <= begun) return true;
     return at >= first && at <= (rule->update_ahead > 0 ? first + most : first);
 }
 
@@ -140,6 +141,13 @@ static int32_t append_slot(struct draft *draft, struct weft_slot slot)
     return draft->n_slots++;
 }
 
+/* Whether a unit's update is in the backward that begins the period. */
+static bool updates_in_backward(const struct draft *draft, const struct weft_unit *unit)
+{
+    const struct weft_period_rule *rule = draft->rule;
+    return rule->delayed || (rule->update_after > 0 && unit->layers[0] >= rule->update_after);
+}
+
 /* The slot of the frame directly after a unit's update. */
 static int32_t update_before(const struct draft *draft, const struct weft_unit *unit)
 {
@@ -147,7 +155,9 @@ static int32_t update_before(const struct draft *draft, const struct weft_unit *
     const int32_t fill =
         rule->rotated ? backwards_until(rule, draft->n_layers, 0) + 1 : weft_period_opens(rule);
     const int32_t layer = unit->layers[0] - rule->update_ahead;
-    if (rule->delayed) return backwards_until(rule, draft->n_layers, unit->layers[0]);
+    if (updates_in_backward(draft, unit))
+        return backwards_until(rule, draft->n_layers,
+                               unit->layers[0] - (rule->delayed ? 0 : rule->update_after));
     return rule->update_ahead == 0 || layer <= 0
                ? fill
                : fill + 1 + forwards_before(rule, draft->n_layers, layer);
@@ -156,11 +166,14 @@ static int32_t update_before(const struct draft *draft, const struct weft_unit *
 static void append_all(struct draft *draft)
 {
     const struct weft_shards *shards = draft->shards;
-    int32_t frame = (int32_t)weft_period_frame(draft->rule, draft->n_layers), n = 0;
+    int32_t frame = (int32_t)weft_period_frame(draft->rule, draft->n_layers), n = 0, first = 0;
+    while (first < shards->n_units && !updates_in_backward(draft, &shards->units[first]))
+        first++;
+    const int32_t n_backward = shards->n_units - first;
     for (int32_t at = 0; at < frame; at++) {
         for (; n < shards->n_units; n++) {
-            /* Backward ends with the unit that is used first. */
-            const int32_t u = draft->rule->delayed ? shards->n_units - 1 - n : n;
+            /* Backward ends with the unit that is used first, and forward begins with it. */
+            const int32_t u = n < n_backward ? shards->n_units - 1 - n : n - n_backward;
             bool trainable = shards->units[u].trainable;
             if (trainable && update_before(draft, &shards->units[u]) > at) break;
             draft->update[u] =
@@ -270,6 +283,17 @@ static enum weft_status fill_period(struct weft_period *period, const struct wef
     return WEFT_OK;
 }
 
+bool weft_period_rule_same(const struct weft_period_rule *a, const struct weft_period_rule *b)
+{
+    return a->n_micro == b->n_micro && a->group == b->group && a->layers == b->layers &&
+           a->idle == b->idle && a->rotated == b->rotated && a->update_ahead == b->update_ahead &&
+           a->update_after == b->update_after && a->agreed_updates == b->agreed_updates &&
+           a->offloaded == b->offloaded && a->whole_copies == b->whole_copies &&
+           a->drains == b->drains && a->late == b->late && a->more_inputs == b->more_inputs &&
+           a->delayed == b->delayed && a->every == b->every && a->gossip == b->gossip &&
+           a->means == b->means;
+}
+
 bool weft_period_is_rule(const struct weft_period_rule *rule)
 {
     const bool rounds = rule->group >= 1 && rule->n_micro % rule->group == 0;
@@ -285,6 +309,8 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
            rule->rotated + rule->agreed_updates <= 1 &&
            !(rule->offloaded && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
            rule->more_inputs >= 0 && (!rule->late || one) &&
+           (rule->update_after == 0 || (rule->update_after > 0 && rule->rotated && !rule->delayed &&
+                                        !rule->late && rule->every == 0)) &&
            (!rule->delayed || (rule->rotated && one && !rule->offloaded && !rule->late));
 }
 
@@ -296,8 +322,9 @@ enum weft_status weft_period_create(const struct weft_model *model,
     if (!weft_period_is_rule(rule)) {
         return weft_fail(
             err, WEFT_E_INTERNAL,
-            "a period of %d micro-steps, %d a round, by %d layers, updated %d layers ahead%s%s%s",
-            rule->n_micro, rule->group, rule->layers, rule->update_ahead,
+            "a period of %d micro-steps, %d a round, by %d layers, updated %d layers ahead, %d "
+            "after%s%s%s",
+            rule->n_micro, rule->group, rule->layers, rule->update_ahead, rule->update_after,
             rule->agreed_updates ? ", updates agreed on" : "", rule->delayed ? ", delayed" : "",
             rule->offloaded ? ", with state that may be offloaded" : "");
     }

@@ -45,6 +45,12 @@
  * rotated, with clipping too. A unit's U comes directly after the unit's last backward, and frees
  * the reduced gradient for the reduction that follows. That reduction may run through the next
  * forward, up to the norm, so no slot waits for it. The reduced gradient lasts from step to step.
+ *
+ * A rotated period may also update in its backward (`update_after`). U applies the gradient of its
+ * own step, and comes after the last backward of the layer so many layers before the unit's first.
+ * The reduction ends until then, and the reduced gradient ends with U. Units without such a layer
+ * are updated after the drain, as above. A later gradient that is not finite cannot stop an
+ * earlier U.
  */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
@@ -90,6 +96,8 @@ struct weft_period_rule {
     int32_t idle;         /* ranks, the last ones, without a group in the last of several rounds */
     bool rotated;         /* without clipping */
     int32_t update_ahead; /* layers; rotated: at least 1; 0: every U before fill */
+    int32_t update_after; /* layers of backward from a unit's last one to its U; rotated; 0: every U
+                             follows the drain */
     bool agreed_updates;  /* each update ends in an agreement; excludes rotated */
     bool offloaded;       /* state may be offloaded; excludes agreed updates */
     bool whole_copies;    /* state and saved activations are copied in one block each */
@@ -109,16 +117,7 @@ static inline bool weft_period_opens(const struct weft_period_rule *rule)
     return rule->offloaded && !rule->rotated;
 }
 
-static inline bool weft_period_rule_same(const struct weft_period_rule *a,
-                                         const struct weft_period_rule *b)
-{
-    return a->n_micro == b->n_micro && a->group == b->group && a->layers == b->layers &&
-           a->idle == b->idle && a->rotated == b->rotated && a->update_ahead == b->update_ahead &&
-           a->agreed_updates == b->agreed_updates && a->offloaded == b->offloaded &&
-           a->whole_copies == b->whole_copies && a->drains == b->drains && a->late == b->late &&
-           a->more_inputs == b->more_inputs && a->delayed == b->delayed && a->every == b->every &&
-           a->gossip == b->gossip && a->means == b->means;
-}
+bool weft_period_rule_same(const struct weft_period_rule *a, const struct weft_period_rule *b);
 
 /* True if its norm slot computes the norm of all reduced gradients. */
 static inline bool weft_period_norms(const struct weft_period_rule *rule)

@@ -15,10 +15,10 @@
  * numbers. */
 enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
 /* The most variants of one split and size of blocks; each is a problem. They are values of
- * update_ahead, with and without offloading, in three ways: either cadence one micro-step after the
- * other, and turns by layers with one reduction a step. */
+ * update_ahead and update_after, with and without offloading, in three ways: either cadence one
+ * micro-step after the other, and turns by layers with one reduction a step. */
 enum {
-    WEFT_MOST_DISTANCES = 4,
+    WEFT_MOST_DISTANCES = 6,
     WEFT_MOST_WAYS = 3,
     WEFT_MOST_VARIANTS = WEFT_MOST_DISTANCES * WEFT_MOST_WAYS * 2
 };

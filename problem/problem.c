@@ -440,6 +440,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
                     b->period.idle);
     compare_integer(&comparison, "update ahead", "", a->period.update_ahead,
                     b->period.update_ahead);
+    compare_integer(&comparison, "update after", "", a->period.update_after,
+                    b->period.update_after);
     compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);

@@ -114,8 +114,8 @@ static enum weft_status check_period(const struct checker *checker)
     return weft_fail(
         checker->err, WEFT_E_DATA,
         "%s: no period has %d micro-steps, reduces every %d of them and updates %d layers "
-        "ahead%s%s%s%s%s%s",
-        checker->where, period->n_micro, period->group, period->update_ahead,
+        "ahead and %d after%s%s%s%s%s%s",
+        checker->where, period->n_micro, period->group, period->update_ahead, period->update_after,
         period->layers != 0 ? ", with turns by layers" : "",
         period->idle != 0 ? ", with idle ranks" : "", period->rotated ? ", rotated" : "",
         period->delayed ? ", delayed" : "", period->agreed_updates ? ", updates agreed on" : "",

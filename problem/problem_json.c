@@ -79,6 +79,8 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
     WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_period_rule, rotated,
                    "the period begins after the last forward"),
     WEFT_KEY_COUNT(weft_period_rule, update_ahead, "layers from an update to its first use"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "update_after", weft_period_rule, update_after,
+                      "layers of backward from a unit's last one to its update in backward"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "agreed_updates", WEFT_KEY_BOOL, weft_period_rule,
                       agreed_updates, "ranks agree in every update"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "away", WEFT_KEY_BOOL, weft_period_rule, offloaded,

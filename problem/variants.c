@@ -122,30 +122,66 @@ enum weft_status weft_variants_policies(const struct weft_config *config, uint32
     return WEFT_OK;
 }
 
-/* Lists distances: the number of layers between a unit's update and its first use. Small ones leave
- * gathers little time. With clipping all updates come before fill; with offloading a second variant
- * lets state arrive during compute. Returns the number of distances. */
-static int32_t list_distances(const struct weft_config *config, bool rotated, bool offloaded,
-                              int32_t out[WEFT_MOST_DISTANCES])
+/* The layers between a unit's update and its uses, of struct weft_period_rule. */
+struct distance {
+    int32_t ahead, after;
+};
+
+static void add_distance(struct distance distance, struct distance *out, int32_t *n)
 {
-    static const int32_t ahead_rotated[WEFT_MOST_DISTANCES] = {2, 1, 4, INT32_MAX},
-                         ahead_clipped[] = {0, 2};
+    bool known = false;
+    for (int32_t k = 0; k < *n; k++)
+        known |= out[k].ahead == distance.ahead && out[k].after == distance.after;
+    if (!known) out[(*n)++] = distance;
+}
+
+/* Lists distances before the first use. Small ones leave gathers little time. With clipping all
+ * updates come before fill; with offloading a second variant lets state arrive during compute. */
+static void list_ahead(const struct weft_config *config, bool rotated, bool offloaded,
+                       struct distance *out, int32_t *n)
+{
+    static const int32_t ahead_rotated[] = {2, 1, 4, INT32_MAX}, ahead_clipped[] = {0, 2};
     /* A delayed update has its place in backward. */
     const int32_t most = config->train.delay > 0 ? 1
-                         : rotated               ? WEFT_MOST_DISTANCES
+                         : rotated               ? (int32_t)(sizeof ahead_rotated / sizeof(int32_t))
                          : offloaded             ? 2
                                                  : 1,
                   n_layers = config->model->n_layers;
-    int32_t n = 0;
     for (int32_t i = 0; i < most; i++) {
         int64_t ahead = rotated ? ahead_rotated[i] : ahead_clipped[i];
         if (config->plan.update_ahead > 0 && most > 1) ahead = config->plan.update_ahead;
         if (ahead > n_layers) ahead = n_layers;
-        bool known = false;
-        for (int32_t k = 0; k < n; k++)
-            known |= out[k] == ahead;
-        if (!known) out[n++] = (int32_t)ahead;
+        add_distance((struct distance){(int32_t)ahead, 0}, out, n);
     }
+}
+
+/* Lists distances after a unit's own backward. After 2 layers reduced gradients end soon. After
+ * half of the layers half of the units are updated in backward, and the state of all moves in
+ * both. */
+static void list_after(const struct weft_config *config, struct distance *out, int32_t *n)
+{
+    const int32_t n_layers = config->model->n_layers, usual[] = {2, n_layers / 2};
+    const int64_t asked = config->plan.update_in;
+    int64_t ahead = config->plan.update_ahead > 0 ? config->plan.update_ahead : 2;
+    if (ahead > n_layers) ahead = n_layers;
+    for (int32_t i = 0; i < 2; i++) {
+        int64_t after = asked > 0 ? asked : usual[i];
+        if (after >= n_layers) after = n_layers - 1;
+        if (after > 0) add_distance((struct distance){(int32_t)ahead, (int32_t)after}, out, n);
+    }
+}
+
+/* Lists the distances that the config allows, and returns their number. */
+static int32_t list_distances(const struct weft_config *config, bool rotated, bool offloaded,
+                              struct distance out[WEFT_MOST_DISTANCES])
+{
+    const int64_t asked = config->plan.update_in;
+    const bool backward = rotated && asked != WEFT_UPDATE_IN_FORWARD &&
+                          config->model->n_layers > 1 &&
+                          weft_config_refuses_backward(config) == NULL;
+    int32_t n = 0;
+    if (!backward || asked == WEFT_UPDATE_IN_AUTO) list_ahead(config, rotated, offloaded, out, &n);
+    if (backward) list_after(config, out, &n);
     return n;
 }
 
@@ -221,7 +257,8 @@ static int32_t list_periods(const struct weft_config *config, const struct split
     const bool drains = weft_config_target(config)->drains && split->n_micro > 1;
     int32_t orders[2];
     const int32_t n_orders = list_orders(config, split->n_micro, orders);
-    int32_t distances[WEFT_MOST_DISTANCES], n = 0;
+    struct distance distances[WEFT_MOST_DISTANCES];
+    int32_t n = 0;
     const int32_t n_distances = list_distances(config, rotated, offloaded, distances);
     int32_t groups[2];
     const int32_t n_groups = list_groups(config, split->n_micro, groups);
@@ -235,7 +272,8 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                          .layers = layers,
                          .idle = split->idle,
                          .rotated = rotated,
-                         .update_ahead = distances[d],
+                         .update_ahead = distances[d].ahead,
+                         .update_after = distances[d].after,
                          .agreed_updates = agreed,
                          .offloaded = offloaded,
                          .delayed = delayed,

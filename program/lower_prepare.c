@@ -87,6 +87,7 @@ static bool belongs_to_stages(const struct weft_lowering *lowering)
         problem->period.layers != period->rule.layers ||
         problem->period.rotated != period->rule.rotated ||
         problem->period.delayed != period->rule.delayed ||
+        problem->period.update_after != period->rule.update_after ||
         problem->period.every != period->rule.every ||
         problem->period.gossip != period->rule.gossip ||
         problem->period.agreed_updates != period->rule.agreed_updates) {

@@ -367,7 +367,8 @@ static enum weft_status check_layer_operands(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* In a delayed period the rest of a step comes before the updates that follow in the period. */
+/* In a period that updates in backward, the rest of a step comes before the updates that follow in
+ * the period. */
 static bool precedes_updates(const struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -427,7 +428,9 @@ static enum weft_status check_layer(struct step *step, int32_t index)
     WEFT_TRY(check_restored(step, index));
     WEFT_TRY(check_recomputed(step, index));
     WEFT_TRY(check_reads(step, index));
-    if (step->program->period.delayed && at->carried && !precedes_updates(step, index))
+    const struct weft_period_rule *period = &step->program->period;
+    if ((period->delayed || period->update_after > 0) && at->carried &&
+        !precedes_updates(step, index))
         return weft_step_fault(step, index, "it may read parameters of the next step");
     return check_layer_operands(step, index);
 }

@@ -355,8 +355,12 @@ static void report_period(const struct weft_plan *plan, struct weft_answer *out)
     if (rule->n_micro > 1 && (ahead || rule->delayed)) weft_answer_say(out, NULL, "; ");
     if (rule->delayed) weft_answer_say(out, NULL, "updates delayed by a step");
     if (ahead)
-        weft_answer_say(out, NULL, "%sunits updated %d layer%s before their first use",
-                        rule->rotated ? "without clipping, " : "", rule->update_ahead,
+        weft_answer_say(out, NULL, "%sunits updated ", rule->rotated ? "without clipping, " : "");
+    if (rule->update_after > 0)
+        weft_answer_say(out, NULL, "%d layer%s after their backward, the first ones ",
+                        rule->update_after, rule->update_after == 1 ? "" : "s");
+    if (ahead)
+        weft_answer_say(out, NULL, "%d layer%s before their first use", rule->update_ahead,
                         rule->update_ahead == 1 ? "" : "s");
     weft_answer_say(out, NULL, "\n");
 }
@@ -378,12 +382,23 @@ static bool leaves_order_open(const struct weft_plan *plan)
     return false;
 }
 
+static bool leaves_updates_open(const struct weft_plan *plan)
+{
+    for (int32_t i = 0; i < plan->n_others; i++)
+        if (plan->others[i].problem->period.update_after != plan->problem->period.update_after)
+            return true;
+    return false;
+}
+
 /* The choices that make the periods of a plan, for its target. */
 static const char *choices_of_periods(const struct weft_plan *plan)
 {
     if (weft_problem_target(plan->problem)->finalizes) return "reductions late or two under way";
-    return leaves_order_open(plan) ? "train.reduce, update_ahead, micro_step_order"
-                                   : "train.reduce, update_ahead";
+    const bool order = leaves_order_open(plan);
+    if (leaves_updates_open(plan))
+        return order ? "train.reduce, update_ahead, update_in, micro_step_order"
+                     : "train.reduce, update_ahead, update_in";
+    return order ? "train.reduce, update_ahead, micro_step_order" : "train.reduce, update_ahead";
 }
 
 static bool leaves_scale_open(const struct weft_plan *plan)
@@ -592,6 +607,8 @@ static void put_plan(const struct weft_plan *plan, struct weft_answer *out)
     if (plan->problem->period.layers > 0)
         weft_answer_integer(out, "layers", plan->problem->period.layers);
     weft_answer_integer(out, "update_ahead", plan->problem->period.update_ahead);
+    if (plan->problem->period.update_after > 0)
+        weft_answer_integer(out, "update_after", plan->problem->period.update_after);
     weft_answer_integer(out, "step_ns", p->step_ns);
     if (plan->certificate.n_nodes > 0) put_bound(plan, out);
     weft_answer_integer(out, "compute_ns", p->compute_ns);

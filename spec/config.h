@@ -122,6 +122,7 @@ struct weft_plan_options {
     int64_t update_ahead; /* without clipping: least number of layers between a unit's update and
                              its first use; 0: the fastest */
     int64_t micro_step_order; /* enum weft_micro_step_order, or layers of a group */
+    int64_t update_in;        /* enum weft_update_in, or layers of backward */
     const char *recompute; /* a level, "auto", or names of layers separated by commas; NULL: none */
     struct weft_offload_spec offload;
 };

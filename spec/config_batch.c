@@ -202,6 +202,34 @@ const char *weft_config_refuses_turns(const struct weft_config *config, int64_t 
     return NULL;
 }
 
+const char *weft_config_refuses_backward(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    const struct weft_target *target = weft_config_target(config);
+    if (target->is_foreign || target->updates_first)
+        return "the runtime of plan.for updates after backward: set it to \"forward\", or plan.for "
+               "to \"weft\"";
+    if (weft_optimizer_row(train->optimizer.type)->agrees)
+        return "lamb agrees on norms within each update, for which reductions would wait: set it "
+               "to \"forward\", or take adamw or sgd";
+    if (weft_config_means(config))
+        return "adam_mini divides by means of squares that ranks sum after backward: set it to "
+               "\"forward\", or take adamw or sgd";
+    if (train->clip_norm > 0)
+        return "clipping needs the norm of all gradients before the first update: set it to "
+               "\"forward\", or train.clip_norm to 0";
+    if (train->precision.compute == WEFT_F16)
+        return "f16 repeats a step that overflowed, and a part of the units would be updated: set "
+               "it to \"forward\", or compute in bf16 or f32";
+    if (train->delay > 0)
+        return "delayed updates have their own place in backward: set it to \"forward\", or "
+               "train.delay to 0";
+    if (train->every > 0)
+        return "a node with gradients that are not finite waits for an average of whole updates: "
+               "set it to \"forward\", or train.across.every to 0";
+    return NULL;
+}
+
 bool weft_config_keep_turns(struct weft_config *config, int64_t layers)
 {
     if (!weft_config_opens_turns(config) || !weft_model_ties(config->model)) return true;

@@ -73,6 +73,16 @@ static inline bool weft_config_opens_turns(const struct weft_config *config)
            weft_config_planner_layers(config) == 0;
 }
 
+/* plan.update_in without a number. */
+enum weft_update_in {
+    WEFT_UPDATE_IN_FORWARD = 0,
+    WEFT_UPDATE_IN_BACKWARD = -1,
+    WEFT_UPDATE_IN_AUTO = -2
+};
+
+/* Why no unit can be updated in backward, and what would work. NULL: units can. */
+const char *weft_config_refuses_backward(const struct weft_config *config);
+
 /* Whether an average is a step of an outer optimizer, which has states of its own. */
 static inline bool weft_config_outer(const struct weft_config *config)
 {

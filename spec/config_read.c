@@ -236,6 +236,24 @@ static void check_micro_step_order(const struct weft_section *section,
                           by_planner ? "take another planner, such as ilp" : "set it to \"step\"");
 }
 
+/* The settings that exclude updates in backward. With auto the planner leaves these out. */
+static void check_update_in(const struct weft_section *section, const struct weft_config *config,
+                            struct weft_findings *findings)
+{
+    const int64_t asked = config->plan.update_in;
+    const char *why = weft_config_refuses_backward(config);
+    if (asked == WEFT_UPDATE_IN_FORWARD || asked == WEFT_UPDATE_IN_AUTO) return;
+    if (why != NULL)
+        weft_findings_add(findings, section->source, "$.plan.update_in",
+                          "no unit is updated in backward: %s", why);
+    else if (asked >= config->model->n_layers)
+        weft_findings_add(findings, section->source, "$.plan.update_in",
+                          "%lld layers after the last backward of a unit leave no layer in a model "
+                          "of %d: set it to at most %d, or to \"forward\"",
+                          (long long)asked, (int)config->model->n_layers,
+                          (int)config->model->n_layers - 1);
+}
+
 /* The settings and models that cannot leave out labels. */
 static void check_labels(const struct weft_section *section, const struct weft_config *config,
                          struct weft_findings *findings)
@@ -458,6 +476,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
         check_labels(&sections->run, config, &findings);
     if (findings.count == 0 && config->model != NULL)
         check_micro_step_order(&sections->run, config, &findings);
+    check_update_in(&sections->run, config, &findings);
     if (findings.count == 0) weft_config_take_recompute(config, &findings);
     enum weft_status status = weft_findings_status(&findings, err);
     weft_findings_finish(&findings);

@@ -30,6 +30,7 @@ static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=war
                                         NULL};
 static const char *const block_scales[] = {"usual", "half", "twice", "whole", "auto", NULL};
 static const char *const micro_step_orders[] = {"step", "layer", "auto", NULL};
+static const char *const updates_in[] = {"forward", "backward", "auto", NULL};
 static const char *const average_rules[] = {"mean", "gossip", NULL};
 static const char *const cadences[] = {"auto", "micro_step", "step", NULL};
 static const char *const layer_types[] = {
@@ -483,6 +484,12 @@ static const struct weft_field plan_fields[] = {
      "before the next one; an integer, through so many layers before the next ones. A step then "
      "gathers and reduces each unit once, and keeps the layers' inputs of all micro-steps. auto: "
      "step and layer are planned, each with half of the work, and the faster plan is taken"},
+    {"update_in", WEFT_FIELD_NAMED, AT(weft_plan_options, update_in), "\"forward\"", 1, 16384,
+     updates_in, NULL,
+     "with clip_norm 0, where units are updated: forward, before their next use; backward, some "
+     "layers after their own backward, so reduced gradients end there and state moves in both; an "
+     "integer, after so many layers. auto: also backward, if its bound is better. In backward, "
+     "gradients that are not finite end the run with a part of the units updated"},
     {"recompute", WEFT_FIELD_STRING, AT(weft_plan_options, recompute), "null", 1, 0, NULL, NULL,
      "recomputation of saved activations in backward: a level (none, light, selective, medium, "
      "deep, whole) or several, separated by commas, auto (any level; the planner decides for each "

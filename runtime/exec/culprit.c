@@ -6,7 +6,10 @@
  * A rotated period updates one unit before it sums the gradient of another. So every step has
  * looks, and no rank updates after any look has found something. The unit with the last gradient is
  * updated first. After its reduction every rank knows the findings of all ranks
- * (weft_comm_carry). */
+ * (weft_comm_carry).
+ *
+ * With updates in backward, units of later layers are updated before the gradients of earlier ones
+ * are known. Then the run ends with a part of the units updated. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -118,6 +121,14 @@ void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_
         weft_text_addf(out, " and %d more", culprit->n_ranks - 1);
     weft_text_addf(out, ", in the %s pass of layer %s", culprit->backward ? "backward" : "forward",
                    exec->options.config->model->layers[culprit->layer].name);
+}
+
+const char *weft_exec_bad_outcome(const struct weft_exec *exec)
+{
+    return exec->options.program->period.update_after > 0
+               ? "Other units may be updated with the step already (plan.update_in), so the run "
+                 "ends, and --resume goes on from the checkpoint before"
+               : "Nothing was updated with them";
 }
 
 /* Groups */

@@ -345,8 +345,8 @@ static enum weft_status fail_settling(struct weft_exec *exec, struct weft_error 
     enum weft_status status =
         weft_fail(err, WEFT_E_NUMERIC,
                   "step %lld: gradients are not finite, or too large to be added up, first on %s. "
-                  "Nothing was updated with them. Lower train.optimizer.lr, or set train.clip_norm",
-                  (long long)exec->last_step, weft_text_chars(&who));
+                  "%s. Lower train.optimizer.lr, or set train.clip_norm",
+                  (long long)exec->last_step, weft_text_chars(&who), weft_exec_bad_outcome(exec));
     weft_text_finish(&who);
     return status;
 }

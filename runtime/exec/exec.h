@@ -86,6 +86,8 @@ WEFT_MUST_USE enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
 /* Adds "rank 1, in the forward pass of layer h.2", or nothing if the culprit is not known. */
 void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_culprit *culprit,
                                 struct weft_text *out);
+/* A sentence without its period: what gradients that are not finite have updated. */
+const char *weft_exec_bad_outcome(const struct weft_exec *exec);
 
 /* Collective, after step `step`. Compares replicas of ranks that step together: parameters under dp
  * and zero1, and state under dp. WEFT_E_NUMERIC names the unit and the ranks outside the largest

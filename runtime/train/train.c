@@ -324,10 +324,10 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     } else if (status == WEFT_OK && rotated) {
         status = weft_fail(err, WEFT_E_NUMERIC,
                            "step %" PRId64 ": gradients of the step before it are not finite, or "
-                           "too large to be added up over ranks. %s. Nothing was updated with "
-                           "them. Lower train.optimizer.lr (%g at this step), lengthen "
+                           "too large to be added up over ranks. %s. %s. Lower "
+                           "train.optimizer.lr (%g at this step), lengthen "
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           step, weft_text_chars(&who), lr);
+                           step, weft_text_chars(&who), weft_exec_bad_outcome(run->exec), lr);
     } else if (status == WEFT_OK) {
         status =
             weft_fail(err, WEFT_E_NUMERIC,

@@ -175,7 +175,8 @@ done:
     return status;
 }
 
-/* Refuses a published rule in another order of micro-steps than its own. */
+/* Refuses a published rule in another order of micro-steps than its own, or with updates in
+ * backward. */
 static enum weft_status check_order(const struct weft_planner *planner,
                                     const struct weft_problem *problem,
                                     const struct weft_schedule_options *options,
@@ -187,6 +188,11 @@ static enum weft_status check_order(const struct weft_planner *planner,
         return weft_fail(err, WEFT_E_INFEASIBLE,
                          "planner %s: its published rule runs one micro-step after the other: set "
                          "plan.micro_step_order to \"step\", or take another planner, such as ilp",
+                         planner->name);
+    if (planner->literal && problem->period.update_after > 0)
+        return weft_fail(err, WEFT_E_INFEASIBLE,
+                         "planner %s: its published rule updates no unit in backward: set "
+                         "plan.update_in to \"forward\", or take another planner, such as ilp",
                          planner->name);
     if (!planner->turns) return WEFT_OK;
     const int64_t asked = weft_draft_values(options, planner->settings)[0];

@@ -67,6 +67,44 @@ Test(period, goes_up_and_down_the_layers)
     weft_model_destroy(model);
 }
 
+Test(period, updates_in_backward_come_so_many_layers_after_their_own)
+{
+    struct weft_period_rule rule = plain_period;
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period *period = NULL;
+    rule.update_after = rule.update_ahead = 1;
+    rule.offloaded = true;
+    cr_assert_not(weft_period_is_rule(&rule), "it is rotated");
+    rule.rotated = true;
+    cr_assert_eq(weft_period_create(model, shards, &rule, &period, NULL), WEFT_OK);
+    /* Tied tokens and positions have no layer before theirs. 0     1     2     3     4     5 */
+    const char *const expected[] = {"B3", "B2", "B1", "U3", "B0", "U2",
+                                    /* 6  7    8    9   10    11    12    13   14 */
+                                    "d", "U0", "U1", "f", "F0", "F1", "F2", "F3", "n", NULL};
+    check_slots(period, expected);
+    cr_assert(!weft_period_norms(&rule) && !weft_period_opens(&rule));
+    for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++)
+        cr_assert_eq(weft_period_takes_update(&rule, 4, at), at >= 1 && at <= 9, "%d", at);
+    weft_period_destroy(period);
+    rule.update_after = 2;
+    rule.n_micro = rule.group = 2;
+    rule.layers = 1;
+    cr_assert_eq(weft_period_create(model, shards, &rule, &period, NULL), WEFT_OK);
+    const char *const turns[] = {"B3", "B2", "B2", "B1", "B1", "B0", "B0", "U3",
+                                 "d",  "U0", "U1", "U2", "f",  "F0", "F0", "F1",
+                                 "F1", "F2", "F2", "F3", "B3", "F3", "n",  NULL};
+    check_slots(period, turns);
+    weft_period_destroy(period);
+    rule.delayed = true;
+    cr_assert_not(weft_period_is_rule(&rule), "a delayed update has a place of its own");
+    rule.delayed = false;
+    rule.every = 2;
+    cr_assert_not(weft_period_is_rule(&rule), "nodes wait for averages of whole updates");
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
 Test(period, a_delayed_update_follows_its_units_last_backward)
 {
     struct weft_period_rule rule = plain_period;

@@ -249,6 +249,37 @@ void random_case_init_turns(struct random_case *random, uint64_t seed)
     fill_stages(random);
 }
 
+/* Whether units could be updated in backward without clipping. */
+static bool may_update_in_backward(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    return config->model->n_layers > 1 && train->delay == 0 && train->every == 0 &&
+           train->precision.compute != WEFT_F16 &&
+           !weft_optimizer_row(train->optimizer.type)->agrees && !weft_config_means(config) &&
+           !weft_config_target(config)->is_foreign && !weft_config_target(config)->updates_first;
+}
+
+void random_case_init_backward(struct random_case *random, uint64_t seed)
+{
+    enum { DRAWS = 1000 };
+    struct dice dice = dice_of(seed, "backward");
+    const bool turns = chance(&dice, 30);
+    for (uint64_t draw = seed * DRAWS;; draw++) {
+        random_case_init(random, draw);
+        const bool found = may_update_in_backward(random->config);
+        random_case_finish(random);
+        if (!found) continue;
+        turns ? random_case_init_turns(random, draw) : random_case_init_nodes(random, draw);
+        if (may_update_in_backward(random->config)) break;
+        random_case_finish(random);
+    }
+    weft_stages_finish(&random->stages);
+    random->config->train.clip_norm = 0;
+    const int64_t after = roll(&dice, 1, random->config->model->n_layers - 1);
+    random->config->plan.update_in = chance(&dice, 30) ? WEFT_UPDATE_IN_BACKWARD : after;
+    fill_stages(random);
+}
+
 void random_case_read(struct random_case *random, const char *path)
 {
     struct weft_error err = {0};

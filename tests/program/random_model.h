@@ -35,6 +35,8 @@ void random_case_init_nodes(struct random_case *random, uint64_t seed);
 /* The same, or without tiers and nodes the same with delayed updates, in two to four micro-steps
  * that take turns by layers. A model of one layer has no turns. */
 void random_case_init_turns(struct random_case *random, uint64_t seed);
+/* The same of tiers, nodes and turns, updated in backward without clipping. */
+void random_case_init_backward(struct random_case *random, uint64_t seed);
 void random_case_finish(struct random_case *random);
 
 /* A plan of random strategies and a random legal order of its blocks, predicted. The caller

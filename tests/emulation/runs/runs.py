@@ -66,7 +66,7 @@ def config_of(weft, ranks=2, planner="all-sdp", dtype="f32", optimizer="adamw", 
     train["data"] = weft.write("tokens", tokens_of(9000, 61))
     plan = {"planner": planner, "work_limit": "300M", "fuse": False}
     for key, value in changes.items():
-        (plan if key in ("blocks", "fuse", "policies", "recompute", "micro_step_order") else train)[key] = value
+        (plan if key in ("blocks", "fuse", "policies", "recompute", "micro_step_order", "update_in") else train)[key] = value
     return {"version": 1, "model": {"layers": layers}, "train": train, "plan": plan,
             "cluster": {"ranks": ranks, "memory_limit": "1GiB",
                         "device": {"flops": {"f32": "50G", "bf16": "50G", "f16": "50G"},
@@ -129,6 +129,7 @@ def so_with_every_optimizer_cadence_and_kind(weft):
         same_as_the_cpu(weft, reduce=reduce, grad_accum=2, planner="all-fsdp")
     same_as_the_cpu(weft, micro_step_order="layer", grad_accum=2, planner="all-fsdp")
     same_as_the_cpu(weft, clip_norm=0, planner="all-fsdp", ranks=3)
+    same_as_the_cpu(weft, clip_norm=0, planner="all-fsdp", update_in=1)
     same_as_the_cpu(weft, layers=MAPS, planner="all-fsdp")
     same_as_the_cpu(weft, recompute="whole", planner="all-fsdp")
     for optimizer, reduce, clip, ranks in itertools.product(

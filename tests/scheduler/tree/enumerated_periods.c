@@ -17,7 +17,7 @@ enum { MOST_MOVES = 5 };
 
 /* Problems seen so far. */
 struct seen {
-    int n, n_closed, several, every, turns, rotated, agreed, two_networks, slowed;
+    int n, n_closed, several, every, turns, rotated, backward, agreed, two_networks, slowed;
 };
 
 /* The most blocks that move, each unit with the strategy that moves most. */
@@ -56,6 +56,7 @@ static void count(const struct weft_problem *problem, struct seen *seen)
     seen->every += weft_period_reductions(period) > 1;
     seen->turns += period->layers > 0;
     seen->rotated += period->rotated;
+    seen->backward += period->update_after > 0;
     seen->agreed += period->agreed_updates;
     seen->two_networks += problem->n_lanes > 2;
     seen->slowed += problem->lanes[1].rates.compute < WEFT_RATE_ONE;
@@ -101,6 +102,7 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
         random_case_init(&random, seed);
         /* Next to one micro-step after the other. */
         if (seed % 2 == 0) random.config->plan.micro_step_order = WEFT_ORDER_AUTO;
+        if (seed % 3 != 0) random.config->plan.update_in = WEFT_UPDATE_IN_AUTO;
         int32_t n = weft_variants_list(random.config, variants);
         for (int32_t v = 0; v < n; v++) {
             struct weft_stages stages = {0};
@@ -114,14 +116,15 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
         random_case_finish(&random);
     }
     cr_log_info("%d plans, %d proven the best; several micro-steps %d, reduced in each %d, by "
-                "turns %d, rotated %d, agreed %d, two channels %d, slowed %d",
+                "turns %d, rotated %d, updated in backward %d, agreed %d, two channels %d, slowed "
+                "%d",
                 seen.n, seen.n_closed, seen.several, seen.every, seen.turns, seen.rotated,
-                seen.agreed, seen.two_networks, seen.slowed);
+                seen.backward, seen.agreed, seen.two_networks, seen.slowed);
     if (TEST_SANITIZED) return; /* too few cases for every kind of period */
     cr_assert_geq(seen.n, TEST_CASES_OF(500, 80, 0));
     cr_assert_geq(seen.n_closed, seen.n - seen.n / 50); /* by searches of orders */
     int some = TEST_CASES_OF(20, 2, 0);
     cr_assert(seen.several > some && seen.every > some / 3 && seen.rotated > some);
-    cr_assert_gt(seen.turns, some / 3);
+    cr_assert(seen.turns > some / 3 && seen.backward > some);
     cr_assert(seen.agreed > some && seen.two_networks > some && seen.slowed > some);
 }

@@ -39,6 +39,26 @@ void weft_work_spend(struct weft_work *work, int64_t units)
     if (looks && work->spent >= work->look_at) weft_work_look(work);
 }
 
+void weft_work_return(struct weft_work *work, int64_t spent)
+{
+    if (!work) return;
+    work->returned += work->spent - spent;
+    work->spent = spent;
+    weft_work_look(work); /* the next look at the alarm counts from here */
+}
+
+void weft_work_add_returned(struct weft_work *work, const struct weft_work *own)
+{
+    if (work) work->returned += own->spent + own->returned;
+}
+
+int64_t weft_work_part_late(struct weft_work *work, double part)
+{
+    const int64_t late_at = work->late_at, done = work->spent + work->returned;
+    if (late_at > done) work->late_at = done + (int64_t)((double)(late_at - done) * part);
+    return late_at;
+}
+
 void weft_work_be_watched(struct weft_work *work, struct weft_watch *watch, int64_t units)
 {
     work->watch = watch;

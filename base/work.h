@@ -16,7 +16,9 @@
 #include "base/watch.h"
 
 struct weft_work {
-    int64_t spent; /* units, from 0 */
+    int64_t spent;    /* units, from 0 */
+    int64_t returned; /* units that were done and count in no budget */
+    int64_t late_at;  /* units, returned ones too, at which plans after a budget end; 0: never */
     /* The alarm: */
     int64_t (*now_ns)(void); /* borrowed; NULL: no alarm */
     int64_t alarm_ns;        /* on now_ns */
@@ -39,6 +41,12 @@ struct weft_work weft_work_begin(int64_t (*now_ns)(void), int64_t time_ns);
 
 /* Counts units, and reads the clock about once a millisecond of work. Accepts NULL. */
 void weft_work_spend(struct weft_work *work, int64_t units);
+
+/* Takes the units since `spent` was this value out of all budgets. Accepts NULL. */
+void weft_work_return(struct weft_work *work, int64_t spent);
+
+/* Adds the units of a search with a work of its own, which count in no budget. Accepts NULL. */
+void weft_work_add_returned(struct weft_work *work, const struct weft_work *own);
 
 /* Reads the clock now and calls the watch. Accepts NULL. */
 void weft_work_look(struct weft_work *work);
@@ -69,6 +77,16 @@ struct weft_budget weft_budget_part(struct weft_budget budget, double part);
 
 /* Units left, at least 0; INT64_MAX without an end. */
 int64_t weft_budget_left(struct weft_budget budget);
+
+/* Moves the end of plans after a budget to this part of the units until then. Returns the end that
+ * was there, so that the caller can restore late_at. */
+int64_t weft_work_part_late(struct weft_work *work, double part);
+
+/* True once plans after a budget end. From then on no plan is begun if there is one that fits. */
+static inline bool weft_work_is_late(const struct weft_work *work)
+{
+    return work && work->late_at > 0 && work->spent + work->returned >= work->late_at;
+}
 
 /* True once the alarm rang. From then on only the work that a valid plan needs is done. */
 static inline bool weft_budget_has_rung(struct weft_budget budget)

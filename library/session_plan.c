@@ -206,6 +206,7 @@ static enum weft_status plan_variant(struct weft_session *session,
     best->refused = best->refused_paged = (struct weft_outcome){.pool = &best->pool};
     own.refused = &best->refused;
     own.refused_paged = &best->refused_paged;
+    own.is_spare = best->staged.plan != NULL;
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, &own,
                                             &session->plan, &session->program, refusal);
     /* A plan that does not fit or apply here may do so in another period. */
@@ -370,11 +371,13 @@ static enum weft_status plan_agenda(struct weft_session *session,
         struct weft_schedule_options own = *options;
         const struct weft_plan *kept = best->staged.plan;
         if (shows_periods) watch_period(watch, v, agenda->n, begun_ns);
-        own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
+        const double share = 1.0 / (n_left > 1 ? n_left : 1);
+        own.budget = weft_budget_part(options->budget, share);
         own.ascent_units = best->ascent.units;
         own.greedy_units = greedy_units; /* independent of earlier variants' use */
         n_left -= agenda->feasible[v];
         if (is_start(best, &agenda->variants[v])) continue;
+        const int64_t late_at = weft_work_part_late(options->budget.work, share);
         if (kept != NULL && !fills_batch(kept->planner) &&
             agenda->bounds_ns[v] >= kept->prediction.step_ns) {
             status = weft_session_stage_variant(session, &agenda->variants[v], err);
@@ -383,6 +386,7 @@ static enum weft_status plan_agenda(struct weft_session *session,
             status =
                 plan_variant(session, &own, &agenda->variants[v], best, &agenda->refusals[v], err);
         }
+        options->budget.work->late_at = late_at;
     }
     if (shows_periods) watch_period(watch, 0, 0, begun_ns);
     return status;
@@ -710,6 +714,17 @@ static enum weft_status note_solver(const struct asked *asked, struct weft_plan 
     return plan->solver_name ? WEFT_OK : weft_fail_memory(err, "a plan");
 }
 
+/* Units after which ilp begins no plan that only may be faster: those of its budget, and as many
+ * again. A rule that the user asks for is always completed, so there are none. */
+static int64_t late_units(const char *name, int64_t units)
+{
+    enum { LEAST_UNITS = 100000000 };
+    const struct weft_planner *planner = weft_planner_find(name, NULL);
+    const int64_t more = units > LEAST_UNITS ? units : LEAST_UNITS;
+    if (planner == NULL || !planner->searches || units <= 0 || units > INT64_MAX - more) return 0;
+    return units + more;
+}
+
 enum weft_status weft_session_plan_levels(struct weft_session *session, const char *planner,
                                           struct weft_error *err)
 {
@@ -719,6 +734,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
     const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
     struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
     weft_work_be_watched(&work, session->watch, session->draft ? 0 : units);
+    work.late_at = late_units(planner ? planner : wanted->planner, units);
     struct weft_schedule_options options = {
         .planner = planner ? planner : wanted->planner,
         .policy_limit_bytes = wanted->policy_limit_bytes,
@@ -752,7 +768,8 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
                          : plan_only(session, &options, &agenda.variants[0], err);
     weft_watch_end(session->watch);
     weft_session_tell_disturbance(&work, time_ns);
-    weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
+    weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work, and %.3f G that no budget counts",
+             (double)work.spent / 1e9, (double)work.returned / 1e9);
     if (status == WEFT_OK) status = note_alarm(&work, session->plan, err);
     if (status == WEFT_OK) status = note_solver(&asked, session->plan, err);
     if (status == WEFT_OK) session->plan->n_open = n_open;

@@ -37,6 +37,11 @@ int64_t weft_page_of_least(const struct weft_digest *table)
     return page_bytes;
 }
 
+/* Rule of work: the run's budget limits searches. Published rules and uniform plans follow while
+ * the gap is open, even after the budget. They end once the work is late (base/work.h), after about
+ * as much work again. Then only work that a first plan needs is begun. Probes of a refusal are made
+ * if no other variant has a plan. */
+
 /* True if the budget is over and a plan fits, so that no other plan is begun. */
 static bool is_enough(const struct weft_paged *run)
 {
@@ -88,7 +93,7 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
     for (int i = 0; i < MOST_AGAIN && over_bytes > 0; i++) {
         rows_bytes -= over_bytes;
         if (rows_bytes < 1 || rows_bytes < run->table->least_proven_bytes) break;
-        if (is_enough(run)) break;
+        if (is_enough(run) || (run->options->is_spare && weft_paged_is_late(run))) break;
         WEFT_TRY(replace_by_leanest(run, err));
         if (weft_paged_fits(run)) return WEFT_OK;
         run->lower_bytes = limit_bytes - rows_bytes;
@@ -196,10 +201,7 @@ static enum weft_status plan_for_series(struct weft_paged *run, struct weft_erro
     if (!is_little && weft_budget_left(run->budget) / SMALL_PART < units)
         return plan_for_limit(run, err);
     const enum weft_status status = weft_paged_series(run, !is_little, err);
-    if (work && is_little) {
-        work->spent = spent;
-        weft_work_look(work); /* the next look at the alarm counts from here */
-    }
+    if (is_little) weft_work_return(work, spent);
     return status;
 }
 
@@ -240,7 +242,7 @@ static enum weft_status plan_by_target_rule(struct weft_paged *run, struct weft_
     if (weft_problem_target(run->problem)->runs_ahead)
         WEFT_TRY(plan_by_rule(run, rule, rule->settings, true, err));
     for (const struct weft_setting *setting = rule->settings; setting->name; setting++) {
-        if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
+        if (!weft_paged_is_open(run) || weft_paged_is_late(run)) break;
         WEFT_TRY(plan_by_rule(run, rule, setting, false, err));
     }
     return WEFT_OK;
@@ -261,7 +263,7 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
         const struct weft_setting *setting = rule->settings;
         if (!weft_planner_is_rule_for(rule, run->problem)) continue;
         do {
-            if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
+            if (!weft_paged_is_open(run) || weft_paged_is_late(run)) break;
             WEFT_TRY(plan_by_rule(run, rule, setting, false, err));
         } while ((rule->recomputes || !weft_budget_is_over(run->budget)) && setting &&
                  (++setting)->name);

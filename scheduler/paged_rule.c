@@ -134,7 +134,7 @@ static enum weft_status decide_at(struct series *series, int64_t rows_bytes,
 static bool is_over(const struct series *series)
 {
     const struct weft_budget budget = series->run->budget;
-    return series->may_end ? weft_budget_is_over(budget) : weft_budget_has_rung(budget);
+    return series->may_end ? weft_budget_is_over(budget) : weft_paged_is_late(series->run);
 }
 
 /* Distances of the limits to look at between two rungs, least and usual; 0: no limit between them

@@ -18,6 +18,11 @@ bool weft_paged_fits(const struct weft_paged *run)
     return run->plan && weft_paged_total_bytes(run) <= run->problem->tiers[0].limit_bytes;
 }
 
+bool weft_paged_is_late(const struct weft_paged *run)
+{
+    return weft_budget_has_rung(run->budget) || weft_work_is_late(run->budget.work);
+}
+
 const struct weft_outcome *weft_paged_bound_of(const struct weft_paged *run, int64_t page_bytes)
 {
     if (page_bytes == run->bound_page_bytes) return &run->paged_outcome;

@@ -62,6 +62,9 @@ int64_t weft_paged_total_bytes(const struct weft_paged *run);
 /* True if the run has a plan that fits the limit in pages. */
 bool weft_paged_fits(const struct weft_paged *run);
 
+/* True once neither the alarm nor the work allows another plan if the run has one. */
+bool weft_paged_is_late(const struct weft_paged *run);
+
 /* The bound of plans in pages of this size; NULL: none. */
 const struct weft_outcome *weft_paged_bound_of(const struct weft_paged *run, int64_t page_bytes);
 

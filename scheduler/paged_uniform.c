@@ -95,6 +95,7 @@ static enum weft_status place_uniform(struct weft_paged *run, const int32_t *str
     enum weft_status status = WEFT_OK;
     int64_t rows_bytes = limit_bytes;
     for (int i = 0; i < MOST_ROWS && status == WEFT_OK && rows_bytes > 0; i++) {
+        if (i > 0 && weft_paged_is_late(run)) break;
         weft_paged_keep(run, NULL, NULL);
         status = place_in_rows(run, strategies, rows_bytes, below_ns, &refusal);
         if (run->plan == NULL || weft_paged_fits(run)) break;
@@ -135,15 +136,13 @@ enum weft_status weft_paged_uniform(struct weft_paged *run, struct weft_error *e
     enum weft_status status =
         strategies != NULL ? WEFT_OK : weft_fail_memory(err, "uniform strategies");
     for (int i = 0; i < MOST_PLACED && status == WEFT_OK; i++) {
-        if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
+        if (!weft_paged_is_open(run) || weft_paged_is_late(run)) break;
         if (!find_next(run, search, uniform.ns, strategies, &uniform)) break;
         make_uniform(run, &uniform, strategies);
         status = place_uniform(run, strategies, err);
     }
     free(strategies);
     weft_search_destroy(search);
-    if (work == NULL) return status;
-    work->spent = spent;
-    weft_work_look(work); /* the next look at the alarm counts from here */
+    weft_work_return(work, spent);
     return status;
 }

@@ -136,6 +136,7 @@ static enum weft_status probe_limit(const struct weft_paged *run, struct probe q
         probe.program = NULL;
     }
     finish_run(&probe);
+    weft_work_add_returned(run->budget.work, &work);
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
     return weft_fail(err, status, "%s", refusal.text);
 }
@@ -199,6 +200,8 @@ static enum weft_status refuse_limit(struct weft_paged *run, const char *refusal
 {
     const bool probes = run->inputs != NULL && !run->options->hint;
     int64_t bytes = 0;
+    if (run->options->is_spare)
+        return weft_fail(err, WEFT_E_INFEASIBLE, "%s", *refusal ? refusal : "no plan fits");
     WEFT_TRY(check_rule_applies(run, err));
     if (run->options->hint && weft_problem_moves(run->problem))
         return weft_fail_lacking(err, WEFT_E_INFEASIBLE, WEFT_LACK_MEMORY, 0, "%s",
@@ -215,7 +218,8 @@ static enum weft_status probe_own_limit(struct weft_paged *run, struct weft_erro
     struct weft_plan *plan;
     struct weft_program *program;
     int64_t limit_bytes = run->problem->tiers[0].limit_bytes, least_bytes;
-    if (!run->inputs || run->planner->decide != weft_planner_ilp) return WEFT_OK;
+    const bool is_spent = run->options->is_spare && weft_work_is_late(run->budget.work);
+    if (!run->inputs || run->planner->decide != weft_planner_ilp || is_spent) return WEFT_OK;
     WEFT_TRY(
         probe_limit(run, (struct probe){"greedy", limit_bytes, PROBE_UNITS}, &plan, &program, err));
     if (!plan) {
@@ -252,7 +256,7 @@ static enum weft_status find_more(struct weft_paged *run, int64_t spent_units,
     const int64_t units = part < PROBE_UNITS ? part : PROBE_UNITS;
     struct weft_program *program = NULL;
     struct weft_plan *plan = NULL;
-    if (!run->over || !run->inputs || units < 1 || weft_budget_has_rung(run->budget) ||
+    if (!run->over || !run->inputs || units < 1 || weft_paged_is_late(run) ||
         run->over->prediction.step_ns >= step_ns)
         return WEFT_OK;
     inputs.most_bytes = 0;

@@ -408,7 +408,7 @@ static enum weft_status walk_all(struct walk *walk, const struct seam *seams, in
                                   walk->looked_at * WORK_UNITS_STRETCH);
         walk->looked_at = 0;
         if (s == 0 || walk->n_pages < out->n_pages) WEFT_TRY(keep_walk(walk, out, err));
-        if (out->n_pages <= least) break;
+        if (out->n_pages <= least || weft_work_is_late(work)) break;
     }
     return WEFT_OK;
 }

@@ -41,9 +41,9 @@ WEFT_MUST_USE enum weft_status weft_circle_row(const struct weft_circle *circle,
                                                struct weft_error *err);
 
 /* Colours from the slot of least load. If that takes more than `least` pages, tries every other
- * seam, or some if the circle is large, and keeps the fewest pages. Spends `work`. The caller frees
- * with weft_colouring_finish.
- * WEFT_E_SYSTEM without memory. */
+ * seam, or some if the circle is large, and keeps the fewest pages. Spends `work`, and tries no
+ * other seam once that is late. The caller frees with weft_colouring_finish. WEFT_E_SYSTEM without
+ * memory. */
 WEFT_MUST_USE enum weft_status weft_colour(const struct weft_circle *circle, int32_t least,
                                            struct weft_work *work, struct weft_colouring *out,
                                            struct weft_error *err);

@@ -288,6 +288,15 @@ static int32_t ready_reduction(struct weft_list *list, int32_t lane, bool must)
     return best;
 }
 
+/* Notes that a block of the item ended now. */
+static void end_item_block(struct weft_list *list, int32_t item)
+{
+    list->done[item]++;
+    list->done_ns[item] = list->lanes.now_ns;
+    for (int32_t k = WEFT_LANE_FIRST; (list->followers[item] >> k) != 0; k++)
+        if ((list->followers[item] >> k & 1) != 0) list->moving[k].let_ns = list->lanes.now_ns;
+}
+
 /* Begins and ends a lane's blocks at the present time. Returns true if a block completed. */
 static bool serve_lane(struct weft_list *list, int32_t k)
 {
@@ -299,8 +308,7 @@ static bool serve_lane(struct weft_list *list, int32_t k)
         if (!lane->begun) weft_lanes_start(&list->lanes, k, weft_list_item(list, item)->block_ns);
         lane->begun = weft_lanes_busy(&list->lanes, k);
         if (lane->begun) break;
-        list->done[item]++;
-        list->done_ns[item] = list->lanes.now_ns;
+        end_item_block(list, item);
     }
     return lane->n_done > before;
 }
@@ -498,6 +506,7 @@ static bool put_fresh(struct weft_list *list, int32_t lane)
     const struct weft_digest *table = list->table;
     bool must = !may_begin_next(list);
     const uint64_t *chained = open_set(list, WEFT_LIST_CHAINED, lane);
+    if (list->moving[lane].let_ns != list->lanes.now_ns) return false;
     for (int32_t i = list->gather_at; (i = next_open(list, chained, i)) >= 0; i++) {
         int32_t item = table->gathers[i];
         if (!is_fresh(list, item)) continue;

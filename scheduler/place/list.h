@@ -21,6 +21,9 @@ void weft_list_destroy(struct weft_list *list); /* accepts NULL */
 /* Later placements spend from `work`, which must outlive the list. */
 void weft_list_count(struct weft_list *list, struct weft_work *work);
 
+/* True once that work is late: placements that only may be faster end. */
+bool weft_list_is_late(const struct weft_list *list);
+
 /* Index of each item's first block among all blocks, [n_items + 1]. */
 const int32_t *weft_list_first_blocks(const struct weft_list *list);
 

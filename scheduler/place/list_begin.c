@@ -57,8 +57,9 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->open = calloc(open_words(list), sizeof *list->open);
     list->position = calloc(n_items + (size_t)table->n_gathers, sizeof *list->position);
     list->hooks = calloc(n_slots, sizeof *list->hooks);
+    list->followers = calloc(n_items, sizeof *list->followers);
     bool ok = list->fixed && list->left && list->done_ns && list->waits && list->highest &&
-              list->open && list->position && list->hooks;
+              list->open && list->position && list->hooks && list->followers;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
         lane->runs = calloc((size_t)table->n_blocks + 1, sizeof *lane->runs);
@@ -86,6 +87,10 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     order_openings(list, list->moving[WEFT_LANE_FIRST].upto);
     for (int32_t i = 0; i < table->n_items; i++)
         list->first_block[i + 1] = list->first_block[i] + weft_list_item(list, i)->item.n_blocks;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_problem_item *of = weft_list_item(list, i);
+        if (of->after >= 0) list->followers[of->after] |= UINT32_C(1) << of->lane;
+    }
     *out = list;
     return WEFT_OK;
 }
@@ -105,6 +110,7 @@ void weft_list_destroy(struct weft_list *list)
     free(list->highest);
     free(list->open);
     free(list->hooks);
+    free(list->followers);
     free(list->position);
     free(list);
 }
@@ -112,6 +118,11 @@ void weft_list_destroy(struct weft_list *list)
 void weft_list_count(struct weft_list *list, struct weft_work *work)
 {
     list->work = work;
+}
+
+bool weft_list_is_late(const struct weft_list *list)
+{
+    return weft_work_is_late(list->work);
 }
 
 const int32_t *weft_list_first_blocks(const struct weft_list *list)
@@ -241,6 +252,7 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
         lane->n_put = lane->n_done = lane->flight_begin = lane->flight_end = 0;
         lane->n_runs = lane->head = 0;
         lane->begun = false;
+        lane->let_ns = -1;
     }
     list->lanes = weft_problem_lanes(list->table->problem);
     memset(list->tiers, 0, sizeof list->tiers);

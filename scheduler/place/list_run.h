@@ -46,6 +46,7 @@ struct weft_list_lane {
     bool is_full;    /* the last search found a gather that did not fit */
     bool idle;       /* it gets no more blocks in the slot */
     int64_t idle_ns; /* begin of the idle time */
+    int64_t let_ns;  /* last time at which a block ended that an item of this lane follows; or -1 */
 };
 
 /* Rows that `highest` sums up. Windows of a thousand slots are checked and filled often. */
@@ -72,6 +73,7 @@ struct weft_list {
     int32_t *left;                            /* [n_items]: blocks not yet placed */
     int32_t *blocked;                         /* [n_items]: first slot of a new try */
     int32_t *first_block;                     /* [n_items + 1] */
+    uint32_t *followers;                      /* [n_items]: lanes of items that follow it */
     /* State of one run. */
     const int32_t *strategies;
     struct weft_move *moves; /* or NULL */

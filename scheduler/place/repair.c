@@ -183,7 +183,7 @@ static bool place_trial(struct weft_repair *repair)
     repair->rule.order = repair->trial.order;
     repair->rule.clear = repair->trial.clear;
     repair->rule.late_bytes = repair->trial.late_bytes;
-    repair->tries_left--;
+    repair->tries_left = weft_list_is_late(repair->list) ? 0 : repair->tries_left - 1;
     int64_t ns = weft_list_place(repair->list, repair->strategies, repair->rule,
                                  repair->trial_moves, &repair->n_trial_moves);
     if (ns < 0) {

@@ -141,3 +141,24 @@ Test(work, a_watch_is_told_what_part_is_spent)
     weft_work_show_best(NULL, 1);
     weft_work_show_bound(NULL, 1);
 }
+
+/* Returned units end no budget, but they count towards the end of plans after it. */
+Test(work, is_late_after_counted_and_returned_units)
+{
+    struct weft_work work = {0};
+    const struct weft_budget budget = weft_budget_of(&work, 100);
+    cr_assert(!weft_work_is_late(&work) && !weft_work_is_late(NULL));
+    work.late_at = 200;
+    weft_work_spend(&work, 90);
+    weft_work_return(&work, 10);
+    cr_assert_eq(weft_budget_left(budget), 90);
+    cr_assert_eq(weft_work_part_late(&work, 0.5), 200);
+    cr_assert_eq(work.late_at, 145);
+    weft_work_spend(&work, 54);
+    cr_assert(!weft_work_is_late(&work));
+    weft_work_add_returned(&work, &(struct weft_work){.spent = 1});
+    cr_assert(weft_work_is_late(&work));
+    cr_assert(!weft_budget_is_over(budget));
+    cr_assert_eq(weft_work_part_late(&work, 0.5), 145);
+    cr_assert_eq(work.late_at, 145, "an end that is past stays");
+}

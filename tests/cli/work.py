@@ -5,6 +5,7 @@ and fast clocks. If the time limit ends a search, a warning says so.
 """
 import json
 import os
+import re
 import sys
 
 from configs import tiny
@@ -96,6 +97,32 @@ def no_speed_shows_without_a_solver(weft):
     plans = {plan(weft, config, "--time-limit", "24h", "--work-limit", "60M",
                   env={**env, "WEFT_SOLVE": "/no/such/solver"}) for env in clocks(weft).values()}
     assert len(plans) == 1
+
+
+@case
+def a_plan_ends_within_a_small_factor_of_its_work(weft):
+    """Rules, uniform plans and pages of a large problem take far more than its limit, in each of several periods."""
+    layers = [{"name": "wte", "type": "embedding", "vocab": 50257, "positions": 2048, "hidden": 8192},
+              {"name": "h.{i}", "type": "transformer_block", "repeat": 24, "hidden": 8192, "heads": 64, "ffn": 32768},
+              {"name": "head", "type": "lm_head", "vocab": 50257, "hidden": 8192, "bias": False, "tie": "wte"}]
+    link = {"alpha": "10us", "bandwidth": "12GB/s"}
+    config = weft.write("run.json", {
+        "version": 1, "model": {"layers": layers},
+        "cluster": {"ranks": 4, "memory_limit": "32GB",
+                    "device": {"flops": {"bf16": "312T"}, "memory_bandwidth": "2TB/s", "efficiency": 0.5},
+                    "link": {"intra": {"alpha": "12us", "bandwidth": "250GB/s"}},
+                    "host": {"memory_limit": "20GB", "down": link, "up": link},
+                    "disk": {"path": "/tmp", "limit": "4TB", "read": {"alpha": "100us", "bandwidth": "3GB/s"},
+                             "write": {"alpha": "100us", "bandwidth": "2GB/s"}}},
+        "train": {"steps": 1, "micro_batch": 1, "grad_accum": 4, "seq_len": 2048, "clip_norm": 1,
+                  "precision": {"compute": "bf16", "reduce": "f32", "accumulate": "f32"},
+                  "optimizer": {"type": "adamw", "lr": 1e-4}},
+        "plan": {"recompute": "whole", "micro_step_order": "step", "work_limit": "20M",
+                 "offload": {"parameters": ["device", "host"], "state": ["device", "host", "disk"],
+                             "activations": ["device"], "inputs": ["device", "host"], "update": ["device"]}}})
+    said = weft.run("plan", config, "-v", "-o", weft.path("plan.json"))[2]
+    spent = re.search(r"planning took ([0-9.]+) G units of work, and ([0-9.]+) G", said)
+    assert float(spent[1]) + float(spent[2]) < 0.3, said
 
 
 @case

@@ -26,7 +26,8 @@
 enum {
     WEFT_LOCAL_POST_BYTES = WEFT_COMM_EXCHANGE_BYTES,
     WEFT_LOCAL_LINE_BYTES = 64,
-    WEFT_LOCAL_POSTS = 2
+    WEFT_LOCAL_POSTS = 2,
+    WEFT_LOCAL_WAITS = 1 + WEFT_COMM_MOST_BRANCHES
 };
 
 /* Reasons why a rank does not come again. LEFT: it is done, or has failed in a collective, as its
@@ -44,6 +45,9 @@ struct weft_local_rank {
     alignas(WEFT_LOCAL_LINE_BYTES) _Atomic int32_t pid; /* 0 until it has opened */
     _Atomic uint32_t closed;                            /* flags below */
     _Atomic uint32_t arrived;                           /* barriers that it has reached */
+    /* In the control of all ranks, by branch, the first for all: 1 + the rank for which it waits,
+     * a rank of all; 0: for none, or not for long. */
+    _Atomic int32_t waits[WEFT_LOCAL_WAITS];
     /* For messages: the number of its calls, and the kinds of the latest ones. Call n is in word n
      * modulo WEFT_COMM_RECENT. */
     _Atomic uint32_t calls;
@@ -97,6 +101,31 @@ static inline struct weft_local_rank *weft_local_self(const struct weft_local_co
 {
     return &c->control->ranks[c->comm.rank];
 }
+
+static inline bool weft_local_is_missing(const struct weft_local_comm *c, int32_t rank)
+{
+    return atomic_load(&c->control->ranks[rank].arrived) != c->barriers;
+}
+
+static inline void weft_local_read_kinds(const struct weft_local_rank *rank,
+                                         uint32_t kinds[WEFT_COMM_RECENT])
+{
+    for (int i = 0; i < WEFT_COMM_RECENT; i++)
+        kinds[i] = atomic_load(&rank->kinds[i]);
+}
+
+/* local_waits.c */
+
+/* Tells the other ranks that this rank waits for another one of the group in this communicator, and
+ * not just now; -1: for none. */
+void weft_local_note_wait(const struct weft_comm *comm, int32_t rank);
+/* The rank that holds up a late rank, perhaps over others: it waits for none, or is stopped. The
+ * late rank itself if all wait for one another. Both are ranks of all. */
+int32_t weft_local_cause(const struct weft_comm *comm, int32_t rank);
+/* Whether a rank of all is stopped by a signal. */
+bool weft_local_is_stopped(const struct weft_comm *comm, int32_t rank);
+/* Appends the ranks that hold up this barrier, and those of the group that wait for them. */
+void weft_local_show_late(const struct weft_local_comm *c, struct weft_text *out);
 
 /* weft_local_control.c */
 

@@ -73,12 +73,6 @@ static int32_t rank_of(const struct weft_local_comm *c, int32_t rank)
     return weft_comm_rank_of_all(&c->comm, rank);
 }
 
-static void read_kinds(const struct weft_local_rank *rank, uint32_t kinds[WEFT_COMM_RECENT])
-{
-    for (int i = 0; i < WEFT_COMM_RECENT; i++)
-        kinds[i] = atomic_load(&rank->kinds[i]);
-}
-
 /* Returns the first failure again: after it ranks are out of step, so later calls must not wait. */
 static enum weft_status fail_for_good(struct weft_local_comm *c, struct weft_error *err)
 {
@@ -122,11 +116,6 @@ const char *weft_local_gone(const struct weft_comm *comm, int32_t rank)
     return closed != 0 ? "has left" : NULL;
 }
 
-static bool is_missing(const struct weft_local_comm *c, int32_t rank)
-{
-    return atomic_load(&c->control->ranks[rank].arrived) != c->barriers;
-}
-
 static bool is_complete(const struct weft_local_comm *c)
 {
     return (int32_t)(atomic_load(&c->control->complete) - c->barriers) >= 0;
@@ -137,7 +126,7 @@ static enum weft_status fail_lost(struct weft_local_comm *c, int32_t rank, const
     const struct weft_local_rank *peer = &c->control->ranks[rank];
     const struct weft_comm_failing failing = failing_of(c);
     uint32_t kinds[WEFT_COMM_RECENT];
-    read_kinds(peer, kinds);
+    weft_local_read_kinds(peer, kinds);
     return weft_comm_fail_gone(&failing, rank_of(c, rank), atomic_load(&peer->pid), how,
                                atomic_load(&peer->calls), kinds);
 }
@@ -151,30 +140,16 @@ static enum weft_status look_for_lost(struct weft_local_comm *c)
         const char *how = NULL;
         if ((closed & WEFT_LOCAL_GAVE_UP) != 0 && !is_complete(c))
             return fail_lost(c, rank, "has given up");
-        if (!is_missing(c, rank)) continue;
+        if (!weft_local_is_missing(c, rank)) continue;
         if (peer_has_ended(c, rank)) {
             how = "has ended";
         } else if (closed != 0) {
             how = "has left";
         }
         /* It may have arrived and then ended between the two checks. */
-        if (how != NULL && is_missing(c, rank)) return fail_lost(c, rank, how);
+        if (how != NULL && weft_local_is_missing(c, rank)) return fail_lost(c, rank, how);
     }
     return WEFT_OK;
-}
-
-/* True if the process is stopped (SIGSTOP, a debugger), from /proc: "pid (name) T ...". */
-static bool is_stopped(int32_t pid)
-{
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) return false;
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[length] = '\0';
-    const char *end = strrchr(text, ')');
-    return end != NULL && (end[1] == ' ' && (end[2] == 'T' || end[2] == 't'));
 }
 
 /* Limit of a wait in the latest call. */
@@ -184,33 +159,12 @@ static int64_t patience_ns(const struct weft_local_comm *c)
     return weft_comm_patience_ns(&c->comm, weft_comm_call_is_collective(kind), c->timeout_ns);
 }
 
-/* Appends "rank 1 (process 17) is alive, its last calls were agree, exchange, call 9". */
-static void show_late(const struct weft_local_comm *c, int32_t rank, struct weft_text *out)
-{
-    const struct weft_local_rank *peer = &c->control->ranks[rank];
-    const int32_t pid = atomic_load(&peer->pid);
-    uint32_t kinds[WEFT_COMM_RECENT];
-    weft_comm_show_rank(&c->comm, rank_of(c, rank), pid, out);
-    if (pid == 0) {
-        weft_text_add(out, " never started");
-        return;
-    }
-    weft_text_addf(out, " is %s, ",
-                   is_stopped(pid) ? "stopped by a signal (SIGCONT continues it)" : "alive");
-    read_kinds(peer, kinds);
-    weft_comm_call_show_recent(atomic_load(&peer->calls), kinds, out);
-}
-
 static enum weft_status fail_hang(struct weft_local_comm *c)
 {
     const struct weft_comm_failing failing = failing_of(c);
     struct weft_text late;
     weft_text_init(&late);
-    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
-        if (rank == c->comm.rank || !is_missing(c, rank)) continue;
-        weft_text_add(&late, late.length > 0 ? "; " : "");
-        show_late(c, rank, &late);
-    }
+    weft_local_show_late(c, &late);
     weft_comm_fail_late(&failing, patience_ns(c), &late);
     weft_text_finish(&late);
     return WEFT_E_HANG;
@@ -245,6 +199,14 @@ static bool spin_until_complete(const struct weft_local_comm *c)
     return false;
 }
 
+/* The first rank of the group that is missing; -1: none. */
+static int32_t find_missing(const struct weft_local_comm *c)
+{
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++)
+        if (rank != c->comm.rank && weft_local_is_missing(c, rank)) return rank;
+    return -1;
+}
+
 static enum weft_status sleep_until_complete(struct weft_local_comm *c)
 {
     struct weft_local_control *control = c->control;
@@ -262,6 +224,7 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
         if (now_ns >= look_ns || left_ns <= 0) {
             look_ns = now_ns + LOOK_NS;
             status = look_for_lost(c);
+            if (status == WEFT_OK) weft_local_note_wait(&c->comm, find_missing(c));
             if (status == WEFT_OK && left_ns <= 0 && !is_complete(c)) status = fail_hang(c);
             continue;
         }
@@ -271,6 +234,8 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
         if (!is_complete(c)) status = look_for_lost(c);
     }
     atomic_fetch_sub(&control->sleepers, 1);
+    /* After a failure others may still ask for whom this rank waited. */
+    if (status == WEFT_OK) weft_local_note_wait(&c->comm, -1);
     return status;
 }
 

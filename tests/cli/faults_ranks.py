@@ -99,6 +99,19 @@ def a_stopped_rank_is_named(weft):
         assert gone(pids), "a rank is left"
 
 
+@drawn_case
+def a_stopped_rank_of_a_node_is_named(weft):
+    """Another node may be the first that waits too long, for a rank that waits for the stopped one."""
+    inter = {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}, "inter": {"alpha": "100us", "bandwidth": "100MB/s"}}
+    for _ in range(4):
+        process, pids = long_run(weft, ranks=4, cluster__ranks_per_node=2, cluster__link=inter, cluster__timeout="900ms",
+                                 plan__policies="hsdp", plan__planner="all-hsdp")
+        os.kill(pids[1], signal.SIGSTOP)
+        code, err = finish(process, 6.0)
+        assert code == 80 and f"did not come: rank 1 (process {pids[1]}) is stopped by a signal" in err, (code, err)
+        assert gone(pids), "a rank is left"
+
+
 @case
 def a_stopped_rank_that_no_other_waits_for_is_named(weft):
     """There is no other rank, or all of them are stopped."""

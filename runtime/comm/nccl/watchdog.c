@@ -12,7 +12,10 @@
 #include "runtime/comm/failure.h"
 #include "runtime/comm/local.h"
 
-enum { LOOK_NS = 20000000 };
+enum {
+    LOOK_NS = 20000000,
+    LONG_NS = 100000000 /* a wait that other ranks are told of */
+};
 
 struct weft_nccl_watchdog {
     struct weft_nccl_watchdog_options options;
@@ -72,17 +75,52 @@ static bool says_why(enum weft_nccl_finding_kind kind, enum weft_status status)
     return false;
 }
 
+static struct weft_nccl_finding compare_rings(const struct weft_nccl_rings *rings)
+{
+    const struct weft_nccl_ring *const *all = (const struct weft_nccl_ring *const *)rings->all;
+    return weft_nccl_compare(all, weft_comm_ranks(rings->control));
+}
+
+static bool names_late_rank(const struct weft_nccl_finding *finding)
+{
+    return finding->kind == WEFT_NCCL_MISSING || finding->kind == WEFT_NCCL_NOT_STARTED;
+}
+
+/* Appends the rank that holds up the late one, perhaps in another branch. If all have started the
+ * operation, a stopped one may hold it up. */
+static void show_cause(const struct weft_comm *control, const struct weft_nccl_finding *finding,
+                       struct weft_text *out)
+{
+    int32_t rank = -1, cause = -1;
+    if (names_late_rank(finding)) {
+        rank = weft_comm_rank_of_all(control, finding->rank);
+        cause = weft_local_cause(control, rank);
+    }
+    for (int32_t r = 0; r < weft_comm_ranks(control) && finding->kind == WEFT_NCCL_NOT_DONE; r++)
+        if (cause < 0 && weft_local_is_stopped(control, weft_comm_rank_of_all(control, r)))
+            cause = weft_comm_rank_of_all(control, r);
+    const bool stopped = cause >= 0 && weft_local_is_stopped(control, cause);
+    if (stopped)
+        weft_text_addf(out, "rank %d is stopped by a signal (SIGCONT continues it)", cause);
+    else if (cause != rank)
+        weft_text_addf(out, "rank %d is late", cause);
+    if (rank >= 0 && cause != rank) weft_text_addf(out, ", and rank %d waits for it", rank);
+    if (stopped || cause != rank) weft_text_add(out, ": ");
+}
+
 enum weft_status weft_nccl_explain(const struct weft_nccl_rings *rings,
                                    const struct weft_error *why, struct weft_error *err)
 {
     const struct weft_nccl_ring *const *all = (const struct weft_nccl_ring *const *)rings->all;
     const struct weft_comm_place *place = &rings->control->place;
-    struct weft_nccl_finding finding = weft_nccl_compare(all, weft_comm_ranks(rings->control));
+    struct weft_nccl_finding finding = compare_rings(rings);
     if (!says_why(finding.kind, why->status)) finding.kind = WEFT_NCCL_ALIKE;
     finding.first = place->first;
     finding.gap = place->gap;
     struct weft_text text;
     weft_text_init(&text);
+    if (why->of_rank == 0 && why->status == WEFT_E_HANG)
+        show_cause(rings->control, &finding, &text);
     if (why->of_rank == 0) weft_nccl_show_finding(&finding, all, &text);
     if (text.length > 0) weft_comm_show_place(rings->control, &text);
     const enum weft_status status =
@@ -172,10 +210,22 @@ static enum weft_status look_for_overdue(const struct weft_nccl_watchdog *w, str
     return weft_comm_fail_late(&failing, timeout_ns, NULL);
 }
 
+/* Tells the ranks of other branches for whom this rank waits. */
+static void tell_wait(const struct weft_nccl_watchdog *w)
+{
+    const struct weft_nccl_rings *rings = w->options.rings;
+    struct weft_nccl_finding late = {.kind = WEFT_NCCL_ALIKE};
+    if (weft_nccl_overdue(own_ring(w), weft_clock_now_ns(), LONG_NS) != 0)
+        late = compare_rings(rings);
+    const bool waits = names_late_rank(&late) && late.rank != weft_comm_rank(rings->control);
+    weft_local_note_wait(rings->control, waits ? late.rank : -1);
+}
+
 static void look_at_ranks(struct weft_nccl_watchdog *w)
 {
     struct weft_error err = {.status = WEFT_OK};
     mark_progress(w);
+    tell_wait(w);
     if (atomic_load(w->options.given) != 0) return;
     if (look_for_difference(w, &err) == WEFT_OK && look_for_lost(w, &err) == WEFT_OK &&
         look_for_overdue(w, &err) == WEFT_OK)

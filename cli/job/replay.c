@@ -149,16 +149,20 @@ static enum weft_status read_file(const struct weft_replay *r, const char *name,
 /* The origin of a run without checkpoints is in its result alone. */
 static enum weft_status read_result(struct weft_replay *r, struct weft_error *err)
 {
+    static const char needed_for[] = "with which parameters the run began";
     struct weft_json *document = NULL;
-    const char *origin = NULL;
-    WEFT_TRY(read_file(r, "result.json", "with which parameters the run began", &document, err));
-    if (document != NULL &&
-        weft_json_string(
-            weft_json_member(weft_json_member(weft_json_root(document), "origin"), "path"),
-            &origin))
-        snprintf(r->origin, sizeof r->origin, "%s", origin);
+    const char *path = NULL;
+    WEFT_TRY(read_file(r, "result.json", needed_for, &document, err));
+    const struct weft_json_value *origin =
+        document == NULL ? NULL : weft_json_member(weft_json_root(document), "origin");
+    const bool is_whole =
+        origin == NULL || weft_json_string(weft_json_member(origin, "path"), &path);
+    if (path != NULL) snprintf(r->origin, sizeof r->origin, "%s", path);
     weft_json_destroy(document);
-    return WEFT_OK;
+    if (is_whole) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s/result.json: its origin has no path. Without checkpoints it alone says %s",
+                     r->run, needed_for);
 }
 
 static bool asks_order(const struct weft_cli *cli)
@@ -184,13 +188,20 @@ static enum weft_status read_turns(const struct weft_replay *r, const struct wef
         document == NULL
             ? NULL
             : weft_json_member(weft_json_member(weft_json_root(document), "problem"), "period");
-    if (period != NULL) weft_json_integer(weft_json_member(period, "layers"), &split->layers);
-    const bool is_there = document != NULL, is_plan = period != NULL;
+    const struct weft_json_value *layers =
+        period == NULL ? NULL : weft_json_member(period, "layers");
+    const char *damage = NULL;
+    if (document == NULL)
+        damage = "is missing";
+    else if (period == NULL)
+        damage = "has no period of a plan";
+    else if (layers != NULL && (!weft_json_integer(layers, &split->layers) || split->layers < 0))
+        damage = "has a period with a wrong number of layers";
+    const enum weft_status status = document == NULL ? WEFT_E_NO_INPUT : WEFT_E_DATA;
     weft_json_destroy(document);
-    if (is_plan) return WEFT_OK;
-    return weft_fail(err, is_there ? WEFT_E_DATA : WEFT_E_NO_INPUT,
-                     "%s/plan.json: %s. Without checkpoints it alone says %s", r->run,
-                     is_there ? "has no period of a plan" : "is missing", needed_for);
+    if (damage == NULL) return WEFT_OK;
+    return weft_fail(err, status, "%s/plan.json: %s. Without checkpoints it alone says %s", r->run,
+                     damage, needed_for);
 }
 
 /* Reads the order of sums and the origin. All checkpoints of a run have equal ones. A run without a

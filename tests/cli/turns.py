@@ -258,13 +258,17 @@ def a_replay_needs_the_runs_plan_for_an_open_order(weft):
     fingerprint(weft, of("auto", model__layers=TIED, **alone), "alone")
     path, limit = weft.directory / "alone/plan.json", ("--memory-limit", "2GiB")
     made = path.read_text()
-    for damage, code, words in (("{", 65, "alone/plan.json"), ("{}", 65, "has no period of a plan"), (None, 66, "is missing")):
+    wrong = '{"problem":{"period":{"layers":%s}}}', "has a period with a wrong number of layers"
+    for damage, code, words in (("{", 65, "alone/plan.json"), ("{}", 65, "has no period of a plan"),
+                                *((wrong[0] % layers, 65, wrong[1]) for layers in ('"one"', "0.5", "-1", "null")),
+                                (None, 66, "is missing")):
         path.write_text(damage) if damage else path.unlink()
         weft.expect(code, "replay", "alone", *limit, says=["alone/plan.json", words, "in which order micro-steps ran"])
     path.write_text(made)
     assert "equal" in weft.expect(0, "replay", "alone", *limit)
-    (weft.directory / "alone/result.json").write_text("{")
-    weft.expect(65, "replay", "alone", *limit, says=["alone/result.json", "with which parameters the run began"])
+    for damage in ("{", '{"origin":{}}', '{"origin":{"path":5}}', '{"origin":null}'):
+        (weft.directory / "alone/result.json").write_text(damage)
+        weft.expect(65, "replay", "alone", *limit, says=["alone/result.json", "with which parameters the run began"])
     fingerprint(weft, of("auto", **alone), "untied")
     (weft.directory / "untied/plan.json").write_text("{")
     assert "equal" in weft.expect(0, "replay", "untied", *limit)

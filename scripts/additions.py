@@ -27,6 +27,13 @@ ADDITIONS = (
     ("parameters of a node, cached on the host", "0a8a73a5"),
     ("planner `fcdp`", "16f293f8"),
     ("Adam-mini, state that is not of a parameter's shape", "24e4029c"),
+    ("averages as moves of a period", "af8e5f97 9147ffe4"),
+    ("averages of a part of the model at a time", "bbcf6e74"),
+    ("averages with one neighbour at a time (gossip)", "77809d8e"),
+    ("updates on the host under policy `nodes`", "c8f02f04"),
+    ("policies `hsdp` and `nodes` on GPUs", "4c78a605"),
+    ("averages across nodes on GPUs", "72b9b0d6 0d7590f2"),
+    ("planners `breadth-first` and `greedysnake`", "cc3f2a62 58db991b"),
 )
 
 

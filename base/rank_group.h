@@ -10,7 +10,7 @@ enum weft_rank_group {
     WEFT_GROUP_NODE,
     WEFT_GROUP_ACROSS,
     WEFT_GROUP_COUNT, /* of groups with a communicator */
-    /* All ranks, of which one has all elements; and no ranks: each has all elements. */
+    /* OWNER: all ranks, and one has all elements. NONE: each rank has all elements. */
     WEFT_GROUP_OWNER = WEFT_GROUP_COUNT,
     WEFT_GROUP_NONE
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reliefs are settings with which a config needs less memory: recomputation and smaller
- * micro-batches. The error of a limit that no plan fits names them: those with which a variant
- * would fit, each with its least limit. If none would, it names the one with the least of all. Rows
- * count, without pages. */
+ * micro-batches. The error of a limit that no plan fits names each relief with a variant that would
+ * fit, and its least limit. If none would fit, it names the relief with the least limit of all.
+ * Rows count, without pages. */
 #ifndef WEFT_LIBRARY_RELIEF_H
 #define WEFT_LIBRARY_RELIEF_H
 

@@ -144,7 +144,7 @@ struct weft_plan_claim {
     int64_t page_bytes; /* no plan in pages of this size is faster; 0: no plan at all */
 };
 
-/* Takes bounds in pages, those of other periods if their pages are no larger. A bound in the least
+/* Takes bounds in pages, from other periods only if their pages are no larger. A bound in the least
  * pages is a bound of all plans, because larger pages take no fewer bytes. */
 struct weft_plan_claim weft_plan_claim_of(const struct weft_plan *plan);
 

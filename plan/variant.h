@@ -37,7 +37,7 @@ WEFT_MUST_USE enum weft_status weft_plan_variant_create(const struct weft_proble
 WEFT_MUST_USE enum weft_status weft_plan_variant_add_pages(
     struct weft_plan_variant *variant, const struct weft_problem *problem, int64_t paged_bound_ns,
     int64_t page_bytes, const struct weft_certificate *certificate, struct weft_error *err);
-/* Moves the higher bounds of another record of the same period into this one. */
+/* Moves higher bounds from another record of the period into `variant`. */
 void weft_plan_variant_merge(struct weft_plan_variant *variant, struct weft_plan_variant *from);
 /* The bound of plans in pages of this size; 0: of any size. */
 int64_t weft_plan_variant_bound_ns(const struct weft_plan_variant *variant, int64_t page_bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The early form of a problem is a relaxation for a target that runs ahead (plan/events.h). Gathers
- * may move from the first event that any plan lets them begin at: that of their own launch, or of
- * the first hook of their window. They hold no bytes before their use, because memory follows their
- * launch and not their move. With several lanes a reduction may move from the backward slot of its
- * gradient: compute may wait for a gather after it, and the reduction does not. Launches have no
- * order.
+ * may move from the first event that any plan lets them begin at: the event of their own launch, or
+ * of the first hook of their window. They hold no bytes before their use, because memory follows
+ * their launch and not their move. With several lanes a reduction may move from the backward slot
+ * of its gradient: compute may wait for a gather after it, and the reduction does not. Launches
+ * have no order.
  *
  * Each plan of the problem is one of the early form: every block moves as the events let it, within
  * its window, and is complete in time, and no row is higher. So a certificate of the early form
@@ -16,8 +16,9 @@
 
 /* Slots by events. */
 struct weft_event_slots {
-    int64_t *own;  /* [n_slots]: the slot at which an own gather begins that is launched there */
-    int64_t *list; /* [n_slots]: the same for gathers that a hook launches for later slots */
+    int64_t *own; /* [n_slots]: the slot at which an own gather begins that is launched there */
+    int64_t
+        *list; /* [n_slots]: where a gather begins that a hook launches there for a later slot */
 };
 
 /* The events of a slot: it begins with the copy-out of a gather, and the host waits for its end. */

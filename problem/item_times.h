@@ -19,7 +19,7 @@ int32_t weft_problem_lane_of(const struct weft_problem *problem, enum weft_lane_
 int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,
                      enum weft_dtype accumulate, const struct weft_item *item);
 
-/* The same for a collective within a node or across nodes: measured, if the profile has times of
+/* Lane time of a collective within a node or across nodes: measured, if the profile has times of
  * levels for nodes of as many ranks, otherwise from the config's links. Within a node of L ranks it
  * is alpha + B (L-1)/L / bandwidth. Across H nodes it is alpha + B (H-1)/H / bandwidth, and twice
  * that for an AllReduce. B is then of all ranks of a node, which share the link. Where a profile
@@ -32,7 +32,7 @@ WEFT_MUST_USE enum weft_status weft_item_need_levels(const struct weft_profile *
                                                      const struct weft_config *config,
                                                      struct weft_error *err);
 
-/* The same of an average of a node and one neighbour, an AllReduce over two nodes. Measured times
+/* Lane time of an average of a node and one neighbour, an AllReduce over two nodes. Measured times
  * of more nodes are scaled by the bytes that each rank sends. */
 int64_t weft_item_pair_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
                           const struct weft_item *item);

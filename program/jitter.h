@@ -4,8 +4,8 @@
  * one place in every node. It takes the time of the plan, since the link does not jitter. Copies
  * and updates on the host are a rank's own. All ranks meet at the end of a step. Nodes that step on
  * their own (period.every) meet before the step of an average alone, so a node that is slow in one
- * step may catch up in the next. The order of blocks, launches and deadlines is
- * that of weft_simulate_plan. */
+ * step may catch up in the next. Blocks, launches and deadlines have the order of
+ * weft_simulate_plan. */
 #ifndef WEFT_PROGRAM_JITTER_H
 #define WEFT_PROGRAM_JITTER_H
 

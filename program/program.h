@@ -78,7 +78,7 @@ struct weft_program {
     /* [n_layers]: offset of the layer's offloaded activations in the host's memory, the first of
      * weft_period_places. -1: they stay on the device. NULL: all stay. */
     int64_t *saved_at;
-    int64_t *inputs_at; /* [n_layers]: the same of the layer's offloaded input */
+    int64_t *inputs_at; /* [n_layers]: offset of the layer's offloaded input */
     int64_t host_bytes; /* of both; otherwise 0 */
     /* [n_layers]: level of recomputation. The dropped bytes are a part of the layer's temporaries.
      * NULL: no layer recomputes. */

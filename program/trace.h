@@ -50,29 +50,29 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
 WEFT_MUST_USE enum weft_status weft_simulate(const struct weft_program *program,
                                              struct weft_trace **out, struct weft_error *err);
 
-/* The same of a period with the updates of a step, from 0 on, or WEFT_STEP_OF_NO_UPDATE (works.h).
- * Periods differ in the averages over nodes that work there. weft_simulate: step 0, in which the
- * first average works. */
+/* Simulates a period with the updates of a step, from 0 on, or WEFT_STEP_OF_NO_UPDATE (works.h).
+ * Periods differ in the averages over nodes that work in them. weft_simulate takes step 0, in which
+ * the first average works. */
 WEFT_MUST_USE enum weft_status weft_simulate_step(const struct weft_program *program, int64_t step,
                                                   struct weft_trace **out, struct weft_error *err);
 
 /* The same times from problem and placements alone, for plans without a config or for thousands of
  * candidates. A test compares them with the program's simulation. Uses only `scratch` of
- * weft_simulate_words int64. An average takes its share of each step here: times are convex in
- * those of blocks, so the step is no longer than the mean of weft_simulate_mean. */
+ * weft_simulate_words int64. An average takes its share of each step here. Step times are
+ * convex in block times, so the step is no longer than the mean of weft_simulate_mean. */
 size_t weft_simulate_words(const struct weft_problem *problem);
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch,
                         struct weft_prediction *out);
 
-/* The mean over the periods of period.every steps, rounded up. Periods with the same averages are
+/* The mean over the periods of period.every steps, rounded up. Periods with equal averages are
  * simulated once. */
 void weft_simulate_mean(const struct weft_plan *plan, int64_t *scratch,
                         struct weft_prediction *out);
-/* One of these periods, with the updates of a step. */
+/* One period of the mean, with the updates of a step. */
 void weft_simulate_plan_step(const struct weft_plan *plan, int64_t step, int64_t *scratch,
                              struct weft_prediction *out);
 
-/* The shortest and the longest of these periods. */
+/* The shortest and the longest period of the mean. */
 void weft_simulate_extremes(const struct weft_plan *plan, int64_t *scratch, int64_t *least_ns,
                             int64_t *most_ns);
 

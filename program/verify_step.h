@@ -24,10 +24,10 @@ struct step {
     struct weft_error *err;
     int32_t *updates;      /* [n_units]: its UPDATE; -1: none */
     int32_t *reads;        /* by offloaded unit: its last READ or COPY_UP; -1: none */
-    int32_t *writes;       /* the same: its last WRITE or COPY_DOWN */
+    int32_t *writes;       /* by offloaded unit: its last WRITE or COPY_DOWN */
     struct hosted *hosted; /* by unit with updates on the host, or a shard there (downs, down) */
     int32_t *downs;        /* by copies_at: the last SAVED_DOWN or INPUT_DOWN; -1: none */
-    int32_t *ups;          /* the same of SAVED_UP and INPUT_UP */
+    int32_t *ups;          /* by copies_at: the last SAVED_UP or INPUT_UP; -1: none */
     int32_t *forwards;     /* by recomputed layer and micro-step: its FORWARD; -1: none */
     int32_t moments;       /* MOMENTS of the current update; -1: none */
     int32_t agreed;        /* AGREE of the current update; -1: none */
@@ -44,7 +44,7 @@ struct step {
     int32_t norm, agree, finish;
 };
 
-/* Whether `a` is complete before `b` starts, in the same step. */
+/* Whether `a` is complete before `b` starts, in one step. */
 bool weft_step_is_before(const struct step *step, int32_t a, int32_t b);
 
 /* WEFT_E_DATA with the instruction's name. */
@@ -56,7 +56,7 @@ const struct weft_operand *weft_step_operand(const struct weft_program *program,
                                              const struct weft_instruction *at,
                                              enum weft_buffer_kind kind, int32_t unit, bool writes);
 
-/* The ranks that share a unit's parameters and state. The checks of moves follow from these. */
+/* The ranks that share a unit's parameters and state. Checks of moves use them. */
 static inline struct weft_policy_groups weft_step_groups(const struct weft_program *program,
                                                          int32_t unit)
 {

@@ -13,7 +13,7 @@ struct weft_other_order {
     const char *refused; /* the reason why the config has no such order; NULL: it has */
     int64_t least_bytes; /* its least device limit, without pages; INT64_MAX: another tier's limit
                             is too small */
-    int64_t own_least_bytes;      /* that of the plan's order */
+    int64_t own_least_bytes;      /* least device limit of the plan's order */
     int64_t bound_ns;             /* no plan of it within the plan's limit is faster; 0: not known;
                                      WEFT_PROBLEM_MOST: none fits */
     bool fits;                    /* some plan may be within the plan's limit */

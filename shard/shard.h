@@ -9,8 +9,8 @@
  *
  * Element e of a unit lies in block e / (N * slice_elements), under every policy. Under hsdp a
  * block has one slice for each rank of a node, of slices of all N ranks back to back. Each node has
- * all. Under nodes parameters have these slices, and state one part of them: the ranks of a place
- * have the parts in the order of their nodes. */
+ * all. Under nodes parameters have the slices of hsdp. State has one part of a slice: the ranks of
+ * a place have the parts in the order of their nodes. */
 #ifndef WEFT_SHARD_SHARD_H
 #define WEFT_SHARD_SHARD_H
 

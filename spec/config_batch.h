@@ -62,8 +62,8 @@ static inline int32_t weft_config_turn_layers(const struct weft_config *config)
     return order == WEFT_ORDER_BY_LAYER ? 1 : (int32_t)order;
 }
 
-/* Why micro-steps cannot take turns by layers in a step of `n_micro` of them, and what would work.
- * NULL: they can. */
+/* The reason why micro-steps cannot take turns by layers in a step of `n_micro`, and a cure. NULL:
+ * they can. */
 const char *weft_config_refuses_turns(const struct weft_config *config, int64_t n_micro);
 
 /* Whether the planner may choose the order. */
@@ -149,11 +149,11 @@ static inline int64_t weft_order_groups(const struct weft_order *order)
 
 enum weft_order_kept {
     WEFT_ORDER_OTHER, /* the config or an override asks for another batch, or for another order */
-    WEFT_ORDER_KEPT,  /* the ranks share the same batch, in the same groups */
+    WEFT_ORDER_KEPT,  /* the ranks share the run's batch, in the run's groups */
     WEFT_ORDER_LOST,  /* other groups are summed first, in a step of as many samples; or there are
                          more ranks than groups */
-    WEFT_ORDER_TIED,  /* the ranks share the same batch, in the same groups, but add up the terms of
-                         a tied tensor in another order than turns by layers */
+    WEFT_ORDER_TIED,  /* batch and groups are kept, but the terms of a tied tensor are added up in
+                         another order than in turns by layers */
     WEFT_ORDER_FEWER  /* train.batch has fewer groups than ranks; without it more ranks are LOST,
                          and have a larger batch */
 };

@@ -66,8 +66,8 @@ struct weft_file_key {
     const char *text;
     size_t size;  /* bytes of a list's element; APART: an integer that is written as it is */
     size_t count; /* offset of a list's int32_t count */
-    size_t given, n_given; /* an optional member is written if one of these bytes is not 0; n_given
-                              0: one of its own. A bool becomes true if the member is read. */
+    size_t given, n_given; /* bytes; an optional member is written if one is not 0. n_given 0: the
+                              member's own. A bool becomes true if the member is read. */
     weft_key_put_fn *put;  /* NULL: the table writes it */
 };
 

@@ -20,7 +20,7 @@ struct weft_order_study {
     } candidates[WEFT_ORDER_CADENCES];
 };
 
-/* Finds the other order of the session's plan, in the same split and form of the period, with at
+/* Finds the other order of the session's plan, in the plan's split and form of the period, with at
  * most `units` of work. Its plan has no pages and needs no solver. The caller finishes *out before
  * the session, also after a failure. */
 WEFT_MUST_USE enum weft_status weft_order_study_make(const struct weft_session *session,

@@ -17,11 +17,11 @@ uint64_t weft_walk_group(const struct weft_walk *walk, const struct weft_value *
 bool weft_walk_is_read(const struct weft_walk *walk, int32_t place);
 /* Sets locations of places, and the steps that restore, for kept groups. Offsets stay. */
 void weft_walk_drop(struct weft_walk *walk, uint64_t keeps);
-/* Gives the walk a level that keeps such groups, with offsets of all values. */
+/* Gives the walk a level that keeps the groups `keeps`, with offsets of all values. */
 void weft_walk_keep(struct weft_walk *walk, enum weft_recompute level, uint64_t keeps);
 
 /* levels.c: groups that each level keeps. `possible` has a bit for each level that the layer has:
- * none, and those of selective, whole and derived ones that keep other groups than the rest. */
+ * none, and each selective, whole or derived level that keeps groups of its own. */
 struct weft_walk_levels {
     uint64_t keeps[WEFT_RECOMPUTE_COUNT];
     unsigned possible;

@@ -6,7 +6,7 @@
  * need no check.
  *
  * Shapes are row-major: B = samples, S = seq_len, T = B*S rows, h = hidden, f = ffn, H = heads, d =
- * h / H. Elements have the compute dtype, except those marked f32. Types without a layout
+ * h / H. Elements have the compute dtype, unless they are marked f32. Types without a layout
  * (embedding, relu, gelu) need no buffer. A frozen layer has the parts that no backward reads in
  * forward's temporary buffer. */
 #ifndef WEFT_LAYERS_RECIPE_LAYOUT_H

@@ -153,8 +153,8 @@ WEFT_MUST_USE enum weft_status weft_walk_derive_initial(const struct weft_layer 
                                                         double residual_std, struct weft_walk *out,
                                                         struct weft_error *err);
 
-/* The place of a value: of a step's output by its name, of a statistic by its suffix too. NULL if
- * the walk has no such value. */
+/* The place of a value: of a step's output by its name, of a statistic by its suffix too; NULL:
+ * none. */
 const struct weft_value *weft_walk_find(const struct weft_walk *walk, const char *name,
                                         const char *suffix);
 

@@ -24,7 +24,7 @@ enum {
     WEFT_BLOCK_ROPE_ORIGINAL,
     WEFT_BLOCK_QUERY_SCALAR,                   /* a number; 0: head_dim */
     WEFT_BLOCK_ATTENTION_CAP,                  /* a number; 0: none */
-    WEFT_BLOCK_POST_NORM = WEFT_BLOCK_QKV_BIAS /* a flag, of kinds without that one */
+    WEFT_BLOCK_POST_NORM = WEFT_BLOCK_QKV_BIAS /* a flag, of kinds without a bias of qkv */
 };
 
 static inline int64_t weft_block_key(const struct weft_layer *layer, int key)

@@ -37,7 +37,7 @@ WEFT_MUST_USE enum weft_status weft_rank_load_join(const struct weft_rank_part *
                                                    struct weft_run_hosts *out,
                                                    struct weft_error *err);
 
-/* The same for this rank's load; collective over the ranks of `comm`. */
+/* Joins all ranks' loads; collective over the ranks of `comm`. */
 WEFT_MUST_USE enum weft_status weft_rank_load_exchange(const struct weft_rank_load *load,
                                                        const struct weft_rendezvous *meeting,
                                                        struct weft_comm *comm,

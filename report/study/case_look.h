@@ -13,7 +13,7 @@ struct weft_case_look {
  * repeat. */
 struct weft_case_look weft_case_look(const struct weft_cases *cases, int32_t which);
 
-/* Colour `number` of those; for parts of one case. */
+/* Colour `number` of the eight, for a part of one case. */
 const char *weft_case_colour(int32_t number);
 
 #endif

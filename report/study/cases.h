@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A study has cases: each is a model over a network, with plans of several planners within several
- * memory limits. Divisions of these limits show the part of policies: two-stage chooses policies
+ * memory limits. Divisions of a limit show the part of policies: two-stage chooses policies
  * within one limit and schedules within a larger one. All limits of a case have equal distances. So
  * a line of divisions keeps the policies' memory, the scheduling's, or the sum. */
 #ifndef WEFT_REPORT_STUDY_CASES_H
@@ -20,12 +20,12 @@ struct weft_case {
     int32_t n_limits;
     int32_t n_planners; /* the first one is compared with the others */
     /* First of planners, each with a point for each limit. Then one for each limit of policies,
-     * increasing, with a point for each limit from that one on. */
+     * increasing, with a point for each limit from its own on. */
     struct weft_sweep_curve *curves;
     bool is_rule[WEFT_CASE_CURVES]; /* by planner: a published rule or a rival */
     bool measured;                  /* otherwise the next members are 0 */
     bool has_drift;                 /* the machine's times before and after the runs are known */
-    double compute_drift, network_drift; /* shares by which these times grew */
+    double compute_drift, network_drift; /* shares by which the times grew */
     int32_t n_repeats;                   /* runs of a point, before any ran again */
     int32_t n_repeated;                  /* points that drifted, and ran again */
 };
@@ -54,7 +54,7 @@ double weft_case_overlap(const struct weft_sweep_point *point, enum weft_clock_o
 
 /* Adds a table of all points, which CSV has. */
 void weft_cases_put_points(const struct weft_cases *cases, struct weft_answer *answer);
-/* Writes the columns of these points: name, type and text, as a Table Schema in JSON. */
+/* Writes the columns of the table of points: name, type and text, as a Table Schema in JSON. */
 void weft_cases_schema(struct weft_text *out);
 
 /* Adds a row for each planner and case, and the points at which the first planner is faster by 5 %
@@ -70,11 +70,11 @@ void weft_cases_put_measured(const struct weft_cases *cases, struct weft_answer 
  * planner's, the lower one the overlap. Each point has its figures as data attributes. */
 void weft_cases_svg(const struct weft_cases *cases, enum weft_clock_of_case clock,
                     struct weft_text *out);
-/* A document of the same width. Its panel has the gain of the first planner over the best rule by
+/* An SVG document of 85 mm. Its panel has the gain of the first planner over the best rule by
  * limit, a line for each case, cut where no rule has a plan. Below it each case has bands: the
  * shares of parameters by policy of the first planner's plans. */
 void weft_cases_gains_svg(const struct weft_cases *cases, struct weft_text *out);
-/* The same panels for gnuplot, with their data. */
+/* Writes the gains' panels for gnuplot, with their data. */
 void weft_cases_gnuplot(const struct weft_cases *cases, struct weft_text *out);
 
 #endif

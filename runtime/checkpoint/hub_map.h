@@ -46,7 +46,7 @@ void weft_hub_map_destroy(struct weft_hub_map *map); /* accepts NULL */
  */
 bool weft_hub_is_unread(const struct weft_hub_map *map, const char *name);
 bool weft_hub_is_left_out(const struct weft_hub_map *map, const char *name);
-/* The name that BERT's first files have in place of this one: gamma and beta of norms; NULL: none.
+/* The name of the tensor in BERT's first files: gamma or beta of a norm; NULL: none.
  * It lasts as long as the pool. */
 const char *weft_hub_old_name(struct weft_pool *pool, const char *name);
 /* The name of a family's table of tokens without the prefix, and that of a head. */

@@ -24,9 +24,9 @@ WEFT_MUST_USE enum weft_status weft_comm_branch(struct weft_comm *comm, const ch
                                                 enum weft_rank_group group, struct weft_comm **out,
                                                 struct weft_error *err);
 
-/* The same of the ranks with this rank's place on its node and on one neighbour. On the ring of
- * nodes, round 0 has the pairs (0, 1), (2, 3) ..., and round 1 (1, 2), (3, 4) ... With an odd
- * number of nodes one node is alone in each round. */
+/* Opens a branch of the two ranks with this rank's place on its node and on one neighbour. On the
+ * ring of nodes, round 0 has the pairs (0, 1), (2, 3) ..., and round 1 (1, 2), (3, 4) ... With an
+ * odd number of nodes one node is alone in each round. */
 WEFT_MUST_USE enum weft_status weft_comm_pair(struct weft_comm *comm, const char *lane,
                                               int32_t round, struct weft_comm **out,
                                               struct weft_error *err);

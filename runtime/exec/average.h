@@ -32,8 +32,8 @@ WEFT_MUST_USE enum weft_status weft_exec_bind_average(struct weft_exec *exec,
  * all nodes. */
 struct weft_comm *weft_exec_average_pair(const struct weft_exec *exec, int32_t round);
 
-/* AVERAGE: every rank sums a block of its fp32 slices with those of its place on the other nodes,
- * in node order, and divides by the nodes. Moments stay. With an outer optimizer the averages make
+/* AVERAGE: the ranks of one place in all nodes sum a block of their fp32 slices in node order, and
+ * divide by the nodes. Moments stay. With an outer optimizer the averages make
  * its step (runtime/nn/units.h). AVERAGE_GATHER: ranks of the node share their averages. */
 void weft_exec_push_average(struct weft_exec *exec, const struct exec_bound *bound);
 
@@ -46,8 +46,7 @@ void weft_exec_average_destroy(struct exec_average *average);
 
 /* Collective of the node; in a step in which nodes meet, or after which this node cannot go on, of
  * all. Then all ranks get the mean loss over all nodes, and fail or stop together. Nodes that wait
- * for another one's next meeting do so here. The norm and the clip coefficient stay those of the
- * node. */
+ * for another one's next meeting do so here. The norm and the clip coefficient stay the node's. */
 WEFT_MUST_USE enum weft_status weft_exec_share_result(struct weft_exec *exec,
                                                       const struct weft_step_inputs *inputs,
                                                       struct weft_step_result *result,

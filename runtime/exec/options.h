@@ -76,7 +76,7 @@ struct weft_step_inputs {
     int64_t step;           /* of these inputs: 1, 2, ... */
     double lr;              /* learning rate of these gradients' update, at the next step's start */
     bool stop;              /* this rank was told to stop */
-    bool ends;              /* it has no data for the step after this one; with stop */
+    bool ends;              /* it has no data for the next step; with stop */
     bool meets;             /* of nodes that step on their own: all nodes agree after this step */
     int64_t rows; /* targets of the step with a loss, over all ranks: loss and gradients are
                      divided by their number; 0: all targets */
@@ -106,8 +106,8 @@ struct weft_step_result {
     double loss;
     double norm; /* of the whole gradient before clipping; negative if not computed */
     double clip; /* coefficient used; 1: not clipped */
-    /* Some rank was told to stop. The same on all ranks; of nodes that step on their own only after
-     * a step in which they meet, false after others. */
+    /* Some rank was told to stop; equal on all ranks. Nodes that step on their own learn it after a
+     * step in which they meet; false after other steps. */
     bool stop;
     /* Nodes that step on their own: all agree on this result. After a step in which they do not
      * meet, it is of the node alone. */

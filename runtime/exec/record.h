@@ -11,8 +11,8 @@
 #include "runtime/nn/units.h"
 #include "spec/profile/profile.h"
 
-/* Words of the record. Ranks sum all but this rank's own words at the end. Squares of tensors, if
- * the optimizer needs them (struct exec_means), come before these, and divisors after them. Every
+/* Words of the record. Ranks sum all words but this rank's own ones at the end. An optimizer with
+ * struct exec_means has squares of tensors before the own words, and divisors after them. Every
  * word is an integer, so the order of ranks does not matter. */
 enum {
     EXEC_WORD_NORM = 0, /* WEFT_NORM_WORDS bins */
@@ -67,8 +67,8 @@ struct exec_mailbox {
 };
 
 /* Second moments of whole tensors, for optimizers with one a tensor. The norm adds exact squares of
- * each tensor to the record, and ranks sum them with it. From the sums every rank computes the same
- * moments on the host, and divisors of the next update, which it writes after the record's own
+ * each tensor to the record, and ranks sum them with it. Every rank computes equal moments from the
+ * sums on the host, and divisors of the next update, and writes the divisors after the record's own
  * words. All are by tensor of the model, and frozen tensors have zeros. */
 struct exec_means {
     int32_t n;
@@ -80,7 +80,7 @@ struct exec_means {
 };
 
 struct weft_exec;
-/* work.c. Without such moments the functions do nothing. `create` leaves
+/* work.c. For other optimizers the functions do nothing. `create` leaves
  * exec->means NULL then; WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_exec_means_create(struct weft_exec *exec,
                                                       struct weft_error *err);

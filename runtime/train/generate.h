@@ -49,7 +49,7 @@ WEFT_MUST_USE enum weft_status weft_generator_next(struct weft_generator *genera
                                                    const struct weft_sampling *sampling,
                                                    int32_t *next, struct weft_error *err);
 
-/* The first layer whose attention sees later tokens, so that it predicts no next one; or NULL. */
+/* The first layer with attention to later tokens, which predicts no next token; or NULL. */
 const struct weft_layer *weft_generate_sees_later(const struct weft_model *model);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Local search for a target that runs ahead (plan/events.h). The other searches place blocks on the
- * clock of slots, where a launch waits for compute. This one begins with such a decision and moves
- * launches between hooks, or changes one decision, as long as the step by events gets shorter, or
- * stays and the peak gets lower. So a gather that needs no list ends as its unit's own. */
+/* Local search for a target that runs ahead (plan/events.h). Other searches place blocks on the
+ * clock of slots, where a launch waits for compute. This search begins with their plan. It moves
+ * launches between hooks, or changes one decision, while the step by events gets shorter, or stays
+ * and the peak gets lower. A gather that needs no list ends as its unit's own. */
 #ifndef WEFT_SCHEDULER_SEARCH_HOOKS_H
 #define WEFT_SCHEDULER_SEARCH_HOOKS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers of a family's models: those before the blocks, any number of blocks, and those after
- * them. */
+/* The layers of a family's models: layers before the blocks, any number of blocks, layers after the
+ * blocks. */
 #ifndef WEFT_SPEC_HUB_LAYERS_H
 #define WEFT_SPEC_HUB_LAYERS_H
 

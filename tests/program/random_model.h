@@ -30,9 +30,9 @@ void random_case_init_delayed(struct random_case *random, uint64_t seed);
 void random_case_read(struct random_case *random, const char *path);
 /* The same with host memory, a disk or both as further tiers for state. */
 void random_case_init_tiers(struct random_case *random, uint64_t seed);
-/* The same, and some with nodes and hsdp, or nodes too, or with central. */
+/* Cases with tiers, and some with hsdp, or hsdp and nodes, or central. */
 void random_case_init_nodes(struct random_case *random, uint64_t seed);
-/* The same, or without tiers and nodes the same with delayed updates, in two to four micro-steps
+/* Cases of random_case_init_nodes, or cases with delayed updates alone, in two to four micro-steps
  * that take turns by layers. A model of one layer has no turns. */
 void random_case_init_turns(struct random_case *random, uint64_t seed);
 /* The same of tiers, nodes and turns, updated in backward without clipping. */
@@ -57,9 +57,9 @@ struct tiers_case {
     struct weft_program *program;
 };
 void tiers_case_init(struct tiers_case *c, uint64_t seed);
-/* The same where units may be nodes with parameters on the host. */
+/* Units may be nodes with parameters on the host. */
 void cached_case_init(struct tiers_case *c, uint64_t seed);
-/* The same of nodes that step on their own, with or without delayed updates. */
+/* Nodes step on their own, with or without delayed updates. */
 void averaged_case_init(struct tiers_case *c, uint64_t seed);
 void tiers_case_finish(struct tiers_case *c);
 /* Checks that the plan's bytes on the device, by category and slot, and its time equal the

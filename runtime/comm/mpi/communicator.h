@@ -25,8 +25,8 @@ struct weft_mpi_header {
 struct weft_mpi_farewell {
     uint32_t calls;
     uint32_t kinds[WEFT_COMM_RECENT];
-    uint32_t lost;   /* 1 + the rank that it gives up for, if that one has ended; 0: none */
-    uint32_t missed; /* 1 + the rank that it gives up for, if that one did not come; 0: none */
+    uint32_t lost;   /* 1 + a rank that has ended, if it gives up for that reason; 0: none */
+    uint32_t missed; /* 1 + a rank that did not come, if it gives up for that reason; 0: none */
     uint32_t unused[9];
 };
 

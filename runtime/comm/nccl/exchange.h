@@ -68,7 +68,7 @@ int64_t weft_nccl_scratch_bytes(const struct weft_nccl_shape *shape, enum weft_d
 int64_t weft_nccl_part_elements(const struct weft_nccl_shape *shape, enum weft_dtype dtype,
                                 int64_t slice_elements, int64_t scratch_bytes);
 
-/* The dtype of the block's operands: that of partial sums is fp32. */
+/* The dtype of the block's operands; fp32 for partial sums. */
 enum weft_dtype weft_nccl_operand(const struct weft_comm_block *block);
 
 /* Writes the steps of a ReduceScatter of elements [first, first + count) of every slice. */

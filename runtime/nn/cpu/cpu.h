@@ -71,7 +71,7 @@ struct weft_nn_attention {
     bool both_ways; /* rows attend to later ones too */
     int64_t window; /* a row attends to itself and earlier rows, so many at most; 0: all */
     float cap;      /* bounds scores by cap tanh(score / cap); 0: none */
-    double scalar;  /* scores are divided by its root; 0: by that of the size */
+    double scalar;  /* scores are divided by its root; 0: by the root of the size */
     const void *query, *key, *value;
     int64_t query_stride, key_stride, value_stride;
     void *probabilities; /* [samples, heads, seq_len, seq_len], saved for backward, in rows or in

@@ -17,8 +17,8 @@ struct weft_passes {
 WEFT_MUST_USE enum weft_status weft_passes_list(struct weft_draft *draft, struct weft_passes *out,
                                                 struct weft_error *err);
 
-/* Gives every unit fsdp, but sdp to units of the last two groups alone. These groups follow one
- * another at the turn, so two buffers keep them gathered. */
+/* Gives every unit fsdp, but sdp to units of the last two groups alone. Two buffers keep the two
+ * groups gathered, because they follow one another at the turn. */
 WEFT_MUST_USE enum weft_status weft_passes_choose(struct weft_draft *draft,
                                                   const struct weft_passes *passes,
                                                   struct weft_error *err);

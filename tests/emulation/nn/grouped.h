@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention whose heads of queries share keys and values, next to one whose heads share nothing. */
+/* Attention with keys and values that heads of queries share, next to attention without sharing. */
 #ifndef WEFT_TESTS_EMULATION_NN_GROUPED_H
 #define WEFT_TESTS_EMULATION_NN_GROUPED_H
 
 #include "tests/emulation/nn/heads.h"
 
-/* The operands of a call whose heads share keys: head h of queries has those of head h / shared of
- * keys. Keys and values have rows of their own. */
+/* The operands of a call with shared keys: head h of queries reads head h / shared of keys. Keys
+ * and values have rows of their own. */
 struct grouped_call {
     const struct call *all;
     int64_t kv_heads, width;
@@ -15,7 +15,7 @@ struct grouped_call {
     struct weft_cuda_heads heads;
     struct weft_cuda_head_gradients to;
 
-    /* Writes the same keys and values for all heads that share them into `of`. */
+    /* Copies each head of keys and values into `of`, once for each head that shares it. */
     grouped_call(struct call *of, int64_t groups, bool plain = false)
         : all(of), kv_heads(groups), width(groups * of->s.size),
           key("key", EMU_READ, of->dtype, rows() * width),

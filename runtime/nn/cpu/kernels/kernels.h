@@ -95,7 +95,7 @@ struct weft_layer_kernels {
      * row unchanged, or WEFT_LEFT_OUT, which makes its row 0. */
     double (*cross_entropy)(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
                             void *logits);
-    /* The same of cap tanh(logits / cap). A row without a target gets these numbers. */
+    /* Cross-entropy of cap tanh(logits / cap), which a row without a target gets. */
     double (*capped_cross_entropy)(int64_t rows, int64_t width, int64_t stride, float cap,
                                    const int32_t *targets, void *logits);
 };

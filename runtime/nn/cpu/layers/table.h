@@ -6,8 +6,8 @@
 
 #include "runtime/nn/cpu/layers/walk.h"
 
-/* Rows of dy that took one row of a table: `first`, and then every `step`-th one, or, if tokens is
- * not NULL, those with the token of `first`. */
+/* Rows of dy that took one row of a table: `first`, and then every `step`-th row, or, if tokens is
+ * not NULL, rows with the token of `first`. */
 struct weft_nn_taken {
     const int32_t *tokens;
     int64_t first, step;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of a step of a recipe: the same descriptions for choices and for the walk. Without a
- * gradient's address the description has NULL there. */
+/* Products of a recipe's step, described once for choices and for the walk. Without a gradient's
+ * address the description has NULL there. */
 #ifndef WEFT_RUNTIME_NN_CUDA_CHOICES_STEP_PRODUCTS_H
 #define WEFT_RUNTIME_NN_CUDA_CHOICES_STEP_PRODUCTS_H
 

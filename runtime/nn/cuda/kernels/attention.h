@@ -10,12 +10,12 @@ extern "C" {
 #endif
 
 /* Attention of every head of every sample, causal unless the mask is another. heads / kv_heads
- * adjacent heads of queries share a head of keys and values. Rows are `stride` elements apart, and
- * those of gradients as much. The output is [samples seq_len, heads size]. Statistics and dots are
- * [samples, heads, seq_len]. Probabilities and gradients of scores are rounded to the dtype in
- * between. Sums are fp32, in an order that depends on seq_len and the heads that share alone. It
- * needs bf16 or f16, heads of a multiple of 8 up to 128, rows at multiples of 16 bytes, and no
- * cap; it refuses others. */
+ * adjacent heads of queries share a head of keys and values. Rows of operands and
+ * gradients are `stride` elements apart. The output is [samples seq_len, heads size]. Statistics
+ * and dots are [samples, heads, seq_len]. Probabilities and gradients of scores are rounded to the
+ * dtype in between. Sums are fp32, in an order that depends on seq_len and the heads that share
+ * alone. It needs bf16 or f16, heads of a multiple of 8 up to 128, rows at multiples of 16 bytes,
+ * and no cap; it refuses others. */
 struct weft_cuda_mask {
     bool both_ways; /* a row attends to all rows of its sample */
     int64_t window; /* a row attends to itself and earlier rows, so many; 0: all of them */
@@ -26,7 +26,7 @@ struct weft_cuda_heads {
     int64_t samples, seq_len, heads, kv_heads, size;
     const void *query, *key, *value;
     int64_t query_stride, key_stride, value_stride;
-    double scalar; /* scores are divided by its root; 0: by that of size */
+    double scalar; /* scores are divided by its root; 0: by the root of size */
     struct weft_cuda_mask mask;
 };
 struct weft_cuda_head_gradients {
@@ -54,7 +54,7 @@ int weft_cuda_attend_plain_backward(const struct weft_cuda_heads *heads, const v
                                     float *sums, const struct weft_cuda_head_gradients *to,
                                     struct CUstream_st *stream);
 
-/* Attention whose rows of qkv are [q, k, v], each for all heads: a library's shape. */
+/* Attention with rows [q, k, v] of qkv, each for all heads: a library's shape. */
 struct weft_cuda_attention {
     enum weft_dtype dtype;
     int64_t samples, seq_len, heads, hidden;

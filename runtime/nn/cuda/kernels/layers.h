@@ -21,7 +21,7 @@ int weft_cuda_relu(enum weft_dtype dtype, int64_t n, const void *x, void *y,
 int weft_cuda_relu_backward(enum weft_dtype dtype, int64_t n, const void *y, const void *dy,
                             void *dx, struct CUstream_st *stream);
 
-/* The same of GELU with the error function. And of tanh, whose backward takes the output y. */
+/* GELU with the error function, and tanh with a backward from the output y; the CPU's bits. */
 int weft_cuda_gelu_erf(enum weft_dtype dtype, int64_t n, const void *x, void *y,
                        struct CUstream_st *stream);
 int weft_cuda_gelu_erf_backward(enum weft_dtype dtype, int64_t n, const void *x, const void *dy,
@@ -36,7 +36,7 @@ int weft_cuda_soft_cap(enum weft_dtype dtype, int64_t n, float cap, const void *
 int weft_cuda_soft_cap_backward(enum weft_dtype dtype, int64_t n, float cap, const void *x, void *d,
                                 struct CUstream_st *stream);
 
-/* The same of y = max(x, 0)^2, and its backward from x. */
+/* y = max(x, 0)^2, and its backward from x; the CPU's bits. */
 int weft_cuda_squared_relu(enum weft_dtype dtype, int64_t n, const void *x, void *y,
                            struct CUstream_st *stream);
 int weft_cuda_squared_relu_backward(enum weft_dtype dtype, int64_t n, const void *x, const void *dy,
@@ -52,7 +52,7 @@ int weft_cuda_gate_backward(enum weft_dtype dtype, int64_t rows, int64_t width, 
                             const void *gate, const void *up, int64_t dy_stride, const void *dy,
                             void *d_gate, void *d_up, struct CUstream_st *stream);
 
-/* The same with gelu(gate). */
+/* y = gelu(gate) up. */
 int weft_cuda_gate_gelu(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
                         const void *gate, const void *up, void *y, struct CUstream_st *stream);
 int weft_cuda_gate_gelu_backward(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
@@ -80,9 +80,8 @@ int weft_cuda_layer_norm_backward(enum weft_dtype dtype, const struct weft_cuda_
                                   struct CUstream_st *stream);
 
 /* y = x rstd (shift + weight) in every part of each row: `parts` adjacent ones of `width`. rstd
- * [rows, parts]. Rows of x, dx and the residual have one stride, and those of y and dy another.
- * Backward is as that of a layer norm, with `sums` [width] and a workspace of
- * weft_cuda_rms_norm_bytes. */
+ * [rows, parts]. x, dx and the residual have rows of x_stride, y and dy rows of y_stride. Backward
+ * is as in a layer norm, with `sums` [width] and a workspace of weft_cuda_rms_norm_bytes. */
 struct weft_cuda_rms {
     int64_t rows, parts, width, x_stride, y_stride;
     const void *x, *weight;
@@ -151,11 +150,11 @@ int weft_cuda_clear_first_rows(enum weft_dtype dtype, int64_t rows, int64_t widt
 int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
                             const int32_t *targets, void *logits, double *losses, uint32_t *bad,
                             struct CUstream_st *stream);
-/* The same with the CPU's bits, except for those of log. */
+/* Cross-entropy with the CPU's bits, except for the bits of log. */
 int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
                                   int64_t stride, const int32_t *targets, void *logits,
                                   double *losses, uint32_t *bad, struct CUstream_st *stream);
-/* The same of cap tanh(logits / cap). */
+/* Cross-entropy of cap tanh(logits / cap). */
 int weft_cuda_capped_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
                                    int64_t stride, float cap, const int32_t *targets, void *logits,
                                    double *losses, uint32_t *bad, struct CUstream_st *stream);

@@ -13,6 +13,7 @@
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/table.h"
 #include "spec/config_batch.h"
+#include "spec/config_recompute.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
 
@@ -195,14 +196,18 @@ static enum weft_status take_attention(struct weft_session *session, const char 
         source, config->source, source);
 }
 
-/* Whether the plan may recompute, although its config does not say so. */
-static bool needs_levels(const struct weft_session *session)
+/* Whether layers may recompute in a problem of a config that leaves that open. */
+static bool has_levels(const struct weft_problem *problem)
 {
-    const struct weft_problem *problem = session->plan->problem;
-    if (!weft_session_may_recompute(session)) return false;
     for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++)
         if (weft_decision_deepest(&problem->decisions[d]) > 0) return true;
     return false;
+}
+
+/* Whether the plan may recompute, although its config does not say so. */
+static bool needs_levels(const struct weft_session *session)
+{
+    return weft_session_may_recompute(session) && has_levels(session->plan->problem);
 }
 
 /* Stages a variant of the config for the plan, which stays. */
@@ -279,6 +284,37 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
                                err);
 }
 
+/* Stages another period of the plan. With "if-needed" the periods of one order of micro-steps may
+ * recompute and those of the other not, so the problem tells of its own. Sets out->profile if times
+ * of levels are lacking. */
+static enum weft_status stage_other(const struct weft_session *session,
+                                    const struct weft_problem *planned,
+                                    const struct weft_variant *variant, struct weft_session *out,
+                                    struct weft_error *err)
+{
+    struct weft_config *config = session->config;
+    const uint8_t *own = config->recomputes;
+    struct weft_error why = {0};
+    if (weft_config_recomputes_if_needed(config) && has_levels(planned) != (own != NULL)) {
+        uint8_t *levels =
+            weft_pool_array(&config->pool, (size_t)config->model->n_layers, sizeof *levels);
+        if (levels == NULL) return weft_fail_memory(err, "levels of recomputation");
+        weft_config_restorable(config, levels);
+        config->recomputes = own == NULL ? levels : NULL;
+    }
+    enum weft_status status =
+        weft_stages_create_variant(config, session->profile, variant, &out->stages, &why);
+    if (status == WEFT_E_DATA && config->recomputes != own) {
+        status = weft_profile_resolve(config, &out->profile, err);
+        if (status == WEFT_OK)
+            status = weft_stages_create_variant(config, out->profile, variant, &out->stages, err);
+    } else if (status != WEFT_OK) {
+        (void)weft_fail_again(err, &why, "%s", why.text);
+    }
+    config->recomputes = own;
+    return status;
+}
+
 enum weft_status weft_session_check_others(const struct weft_session *session, const char *source,
                                            struct weft_error *err)
 {
@@ -289,7 +325,7 @@ enum weft_status weft_session_check_others(const struct weft_session *session, c
                          session->plan->n_open, n_open);
     for (int32_t i = 0; i < session->plan->n_others; i++) {
         const struct weft_problem *planned = session->plan->others[i].problem;
-        struct weft_stages stages = {0};
+        struct weft_session other = {.config = session->config};
         struct weft_variant variant;
         if (!weft_variants_find(session->config, planned, &variant))
             return weft_fail(
@@ -297,12 +333,12 @@ enum weft_status weft_session_check_others(const struct weft_session *session, c
                 "%s: number %d of the plan's other_periods is none that this config leaves "
                 "open: plan again",
                 source, i);
-        WEFT_TRY(
-            weft_stages_create_variant(session->config, session->profile, &variant, &stages, err));
+        WEFT_TRY(stage_other(session, planned, &variant, &other, err));
         struct weft_error why = {0};
         enum weft_status status =
-            weft_plan_variant_check(&session->plan->others[i], stages.problem, &why);
-        weft_stages_finish(&stages);
+            weft_plan_variant_check(&session->plan->others[i], other.stages.problem, &why);
+        weft_stages_finish(&other.stages);
+        weft_profile_destroy(other.profile);
         if (status != WEFT_OK)
             return weft_fail(err, status, "%s: other_periods[%d]: %s", source, i, why.text);
     }

@@ -57,6 +57,11 @@ WEFT_MUST_USE enum weft_status weft_session_stage_variant(struct weft_session *s
 /* Warns if planning was cut by the alarm or lost its solver, so that another run may differ. */
 void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns);
 
+/* Adds the alarm to the plan's reason, since it may have cut the search of another variant. */
+WEFT_MUST_USE enum weft_status weft_session_note_alarm(const struct weft_work *work,
+                                                       struct weft_plan *plan,
+                                                       struct weft_error *err);
+
 /* Reads the initial plan, which is for this model at any limit, and stages its variant if the
  * config allows that. ilp plans this variant first and is never slower than the initial plan, if
  * that fits. WEFT_E_DATA if it has other units. */

@@ -118,8 +118,12 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     const char *name = planner != NULL ? planner : session->config->plan.planner;
     struct weft_error refusal = {0}, unknown = {0};
     struct weft_variant variants[WEFT_MOST_VARIANTS];
+    const uint8_t *levels = session->config->recomputes;
     const enum weft_status status = weft_session_plan_levels(session, planner, &refusal);
-    if (status == WEFT_OK) return WEFT_OK;
+    if (status == WEFT_OK) {
+        if (session->config->recomputes != levels) tell_cost(session); /* in its order alone */
+        return WEFT_OK;
+    }
     if (status != WEFT_E_INFEASIBLE || strcmp(name, "ilp") != 0 ||
         !weft_session_may_recompute(session)) {
         *err = refusal;

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "library/asked.h"
+#include "library/found.h"
 #include "library/relief.h"
 #include "library/session.h"
 #include "scheduler/digest/digest.h"
@@ -15,193 +17,16 @@
 #include "spec/config_batch.h"
 #include "spec/target.h"
 
-/* A plan with its stages and its program, which move together. */
-struct staged {
-    struct weft_stages stages;
-    struct weft_plan *plan;
-    struct weft_program *program;
-};
-
-/* Exchanges the session's staged plan with another one. */
-static void swap_staged(struct weft_session *session, struct staged *other)
-{
-    const struct staged own = {session->stages, session->plan, session->program};
-    session->stages = other->stages;
-    session->plan = other->plan;
-    session->program = other->program;
-    *other = own;
-}
-
-static void drop_staged(struct staged *staged)
-{
-    weft_program_destroy(staged->program);
-    weft_plan_destroy(staged->plan);
-    weft_stages_finish(&staged->stages);
-}
-
-/* The best plan so far, and the bounds of the other periods. */
-struct best {
-    struct staged staged;
-    bool has_start; /* the initial plan's variant has a plan, and is not planned again */
-    struct weft_variant start;
-    int32_t n_others;
-    struct weft_plan_variant others[WEFT_MOST_PLANNED];
-    struct weft_ascent ascent;   /* for a period that is not searched: towards the best step */
-    struct weft_outcome refused; /* of the present period, if pages refuse it */
-    struct weft_outcome refused_paged; /* likewise, of plans in pages */
-    struct weft_pool pool;             /* owns its certificate */
-    int64_t more_bytes, more_ns; /* the best step of a period with more memory; 0: not known */
-};
-
-/* Moves the bounds of one period among the others. A period that is planned twice is there once,
- * with the larger ones. */
-static enum weft_status keep_bound(struct best *best, struct weft_plan_variant *bound,
-                                   struct weft_error *err)
-{
-    int32_t at = 0;
-    while (at < best->n_others && !weft_plan_same_variant(best->others[at].problem, bound->problem))
-        at++;
-    if (at == WEFT_MOST_PLANNED)
-        return weft_fail(err, WEFT_E_INTERNAL, "a plan of more than %d periods", WEFT_MOST_PLANNED);
-    struct weft_plan_variant *kept = &best->others[at];
-    if (at == best->n_others) {
-        *kept = *bound;
-        *bound = (struct weft_plan_variant){0};
-        best->n_others++;
-    } else {
-        weft_plan_variant_merge(kept, bound);
-    }
-    return WEFT_OK;
-}
-
-/* Records the bound in pages of the session's plan, or of a period that pages refuse. */
-static enum weft_status add_pages(const struct weft_session *session, const struct best *best,
-                                  struct weft_plan_variant *bound, struct weft_error *err)
-{
-    const struct weft_problem *problem = session->stages.problem;
-    const struct weft_plan *plan = session->plan;
-    const struct weft_outcome *refused = &best->refused_paged;
-    const int64_t asked_bytes = session->inputs.page_bytes;
-    if (plan == NULL)
-        return weft_plan_variant_add_pages(bound, problem, refused->bound_ns,
-                                           asked_bytes > 0 ? asked_bytes : WEFT_PAGE_LEAST_BYTES,
-                                           &refused->certificate, err);
-    return weft_plan_variant_add_pages(bound, problem, plan->paged_bound_ns, plan->pages.page_bytes,
-                                       &plan->paged_certificate, err);
-}
-
-/* Stores the bounds of the session's period, and drops its plan and stages. A period that pages
- * refuse keeps the bounds that its search proved. */
-static enum weft_status put_aside(struct weft_session *session, struct best *best,
-                                  struct weft_error *err)
-{
-    if (session->draft) return WEFT_OK; /* the next period's stages replace them */
-    struct weft_plan_variant bound = {0};
-    const struct weft_problem *problem = session->stages.problem;
-    const struct weft_plan *plan = session->plan;
-    struct weft_pool pool = {0};
-    struct weft_outcome proven = best->refused;
-    const bool searched = proven.certificate.n_nodes > 0;
-    enum weft_status status = WEFT_OK;
-    const bool has_rung = best->ascent.work != NULL && best->ascent.work->rang;
-    if (plan == NULL && !searched)
-        status = weft_prove(problem, has_rung ? NULL : &best->ascent, &pool, &proven, err);
-    if (status == WEFT_OK)
-        status =
-            weft_plan_variant_create(problem, plan ? plan->bound_ns : proven.bound_ns,
-                                     plan ? &plan->certificate : &proven.certificate, &bound, err);
-    if (status == WEFT_OK) status = add_pages(session, best, &bound, err);
-    weft_pool_finish(&pool);
-    weft_session_drop_plan(session);
-    if (status == WEFT_OK) status = keep_bound(best, &bound, err);
-    weft_plan_variant_finish(&bound);
-    return status;
-}
-
-/* Whether the planner takes the largest micro-batch that fits, not the fastest. */
-static bool fills_batch(const char *name)
-{
-    const struct weft_planner *planner = weft_planner_find(name, NULL);
-    return planner != NULL && planner->fills_batch;
-}
-
-/* The faster plan is preferred. Of two equally fast plans, the one without offloaded state is, then
- * the one with whole copies. */
-static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *to)
-{
-    const struct weft_period_rule *rule = &plan->problem->period, *other = &to->problem->period;
-    if (fills_batch(plan->planner) && plan->problem->micro_batch != to->problem->micro_batch)
-        return plan->problem->micro_batch > to->problem->micro_batch;
-    if (plan->prediction.step_ns != to->prediction.step_ns)
-        return plan->prediction.step_ns < to->prediction.step_ns;
-    if (rule->offloaded != other->offloaded) return !rule->offloaded;
-    return rule->whole_copies && !other->whole_copies;
-}
-
-/* Keeps the session's plan if it is the fastest so far, and sets the slower one aside. */
-static enum weft_status keep_faster(struct weft_session *session, struct best *best,
-                                    struct weft_error *err)
-{
-    const struct weft_plan *kept = best->staged.plan;
-    const bool faster =
-        session->plan != NULL && (kept == NULL || is_preferred(session->plan, kept));
-    if (faster) swap_staged(session, &best->staged);
-    if (best->staged.plan) best->ascent.target_ns = best->staged.plan->prediction.step_ns;
-    return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
-}
-
-/* Moves the bounds of the other periods into the best plan. */
-static enum weft_status hand_over(struct best *best, struct weft_plan *plan, struct weft_error *err)
-{
-    plan->others = weft_pool_array(&plan->pool, (size_t)best->n_others, sizeof *plan->others);
-    if (plan->others == NULL) return weft_fail_memory(err, "a plan");
-    for (int32_t i = 0; i < best->n_others; i++) {
-        if (weft_plan_same_variant(plan->problem, best->others[i].problem)) continue;
-        plan->others[plan->n_others++] = best->others[i];
-        best->others[i] = (struct weft_plan_variant){0};
-    }
-    return WEFT_OK;
-}
-
-static void drop_others(struct best *best)
-{
-    for (int32_t i = 0; i < best->n_others; i++)
-        weft_plan_variant_finish(&best->others[i]);
-    weft_pool_finish(&best->pool);
-}
-
-/* Remembers the best step that a period has with more memory. */
-static void take_hint(struct best *best, const struct weft_plan *plan)
-{
-    const bool is_better = best->more_ns == 0 || plan->more_ns < best->more_ns ||
-                           (plan->more_ns == best->more_ns && plan->more_bytes < best->more_bytes);
-    if (plan->more_ns == 0 || !is_better) return;
-    best->more_bytes = plan->more_bytes;
-    best->more_ns = plan->more_ns;
-}
-
-/* Tells how much more memory allows a faster plan than the present one. */
-static void tell_hint(int64_t more_bytes, int64_t more_ns, const struct weft_plan *plan)
-{
-    char more[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
-    if (more_ns == 0 || more_ns >= plan->prediction.step_ns) return;
-    const int64_t limit_bytes = plan->problem->tiers[0].limit_bytes + more_bytes;
-    weft_log(WEFT_LOG_INFO,
-             "planner %s: %s more memory (--memory-limit %lldB) would allow a step of %s",
-             plan->planner, weft_units_show_bytes(more_bytes, more), (long long)limit_bytes,
-             weft_units_show_ns(more_ns, step));
-}
-
 /* Plans one period; *refusal tells why it has no plan. */
 static enum weft_status plan_variant(struct weft_session *session,
                                      const struct weft_schedule_options *options,
-                                     const struct weft_variant *variant, struct best *best,
+                                     const struct weft_variant *variant, struct weft_found *best,
                                      struct weft_error *refusal, struct weft_error *err)
 {
     WEFT_TRY(weft_session_stage_variant(session, variant, err));
     /* After the alarm the best plan so far is enough. */
     const struct weft_work *work = options->budget.work;
-    if (work && work->rang && best->staged.plan) return keep_faster(session, best, err);
+    if (work && work->rang && best->staged.plan) return weft_found_keep_faster(session, best, err);
     struct weft_schedule_options own = *options;
     best->refused = best->refused_paged = (struct weft_outcome){.pool = &best->pool};
     own.refused = &best->refused;
@@ -212,14 +37,14 @@ static enum weft_status plan_variant(struct weft_session *session,
     /* A plan that does not fit or apply here may do so in another period. */
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
         return weft_fail(err, status, "%s", refusal->text);
-    if (session->plan != NULL) take_hint(best, session->plan);
-    status = keep_faster(session, best, err);
+    if (session->plan != NULL) weft_found_take_hint(best, session->plan);
+    status = weft_found_keep_faster(session, best, err);
     best->refused = best->refused_paged = (struct weft_outcome){0};
     return status;
 }
 
 /* Whether this variant has the initial plan, so that it was planned before all others. */
-static bool is_start(const struct best *best, const struct weft_variant *variant)
+static bool is_start(const struct weft_found *best, const struct weft_variant *variant)
 {
     return best->has_start && weft_variant_same(&best->start, variant);
 }
@@ -227,7 +52,7 @@ static bool is_start(const struct best *best, const struct weft_variant *variant
 /* Plans the initial plan's variant, if the config allows it, with the share of one more variant. */
 static enum weft_status plan_start(struct weft_session *session,
                                    const struct weft_schedule_options *options, int32_t n_feasible,
-                                   struct best *best, struct weft_error *err)
+                                   struct weft_found *best, struct weft_error *err)
 {
     struct weft_schedule_options own = *options;
     struct weft_error refusal = {0};
@@ -265,7 +90,7 @@ static bool may_copy_whole(const struct weft_session *session)
  * share a lane better, and take longer in sum, so either may be faster. */
 static enum weft_status try_whole_copies(struct weft_session *session,
                                          const struct weft_schedule_options *options,
-                                         struct best *best, struct weft_error *err)
+                                         struct weft_found *best, struct weft_error *err)
 {
     const struct weft_plan *plan = best->staged.plan;
     struct weft_schedule_options own = *options;
@@ -354,7 +179,7 @@ static void watch_period(struct weft_watch *watch, int32_t period, int32_t n, in
  * is no less than the best step. */
 static enum weft_status plan_agenda(struct weft_session *session,
                                     const struct weft_schedule_options *options,
-                                    struct agenda *agenda, struct best *best,
+                                    struct agenda *agenda, struct weft_found *best,
                                     struct weft_error *err)
 {
     enum { MOST_ASCENT = 50000000 };
@@ -378,10 +203,10 @@ static enum weft_status plan_agenda(struct weft_session *session,
         n_left -= agenda->feasible[v];
         if (is_start(best, &agenda->variants[v])) continue;
         const int64_t late_at = weft_work_part_late(options->budget.work, share);
-        if (kept != NULL && !fills_batch(kept->planner) &&
+        if (kept != NULL && !weft_found_fills_batch(kept->planner) &&
             agenda->bounds_ns[v] >= kept->prediction.step_ns) {
             status = weft_session_stage_variant(session, &agenda->variants[v], err);
-            if (status == WEFT_OK) status = keep_faster(session, best, err);
+            if (status == WEFT_OK) status = weft_found_keep_faster(session, best, err);
         } else {
             status =
                 plan_variant(session, &own, &agenda->variants[v], best, &agenda->refusals[v], err);
@@ -415,7 +240,8 @@ static void leave_ends(struct agenda *agenda)
 /* Plans further variants next to the best plan so far. */
 static enum weft_status plan_more(struct weft_session *session,
                                   const struct weft_schedule_options *options,
-                                  struct agenda *agenda, struct best *best, struct weft_error *err)
+                                  struct agenda *agenda, struct weft_found *best,
+                                  struct weft_error *err)
 {
     if (is_literal(options->planner)) leave_ends(agenda);
     WEFT_TRY(look_ahead(session, true, false, agenda, err));
@@ -432,7 +258,8 @@ static bool splits_are_open(const struct weft_config *config)
  * other sizes of blocks of the fastest, then those that share its split, cadence and blocks. */
 static enum weft_status plan_axes(struct weft_session *session,
                                   const struct weft_schedule_options *options,
-                                  struct agenda *agenda, struct best *best, struct weft_error *err)
+                                  struct agenda *agenda, struct weft_found *best,
+                                  struct weft_error *err)
 {
     const struct weft_config *config = session->config;
     const bool splits_open = splits_are_open(config);
@@ -466,9 +293,11 @@ static enum weft_status plan_axes(struct weft_session *session,
 
 /* The periods of one order of micro-steps. */
 struct by_order {
-    int64_t layers; /* as in struct weft_period_rule */
+    int64_t layers;        /* as in struct weft_period_rule */
+    const uint8_t *levels; /* of recomputation, as the config has them if it has this order alone */
+    int64_t draft_ns;      /* step of a draft; INT64_MAX: none fits; 0: there is none */
     struct agenda agenda;
-    struct best best;
+    struct weft_found best;
 };
 
 /* Whether the planner may choose the order, and the list has periods of both. With a fixed order, a
@@ -481,16 +310,24 @@ static bool has_orders(const struct weft_config *config, const struct agenda *ag
     return weft_config_opens_turns(config) && has[0] && has[1];
 }
 
-/* Leaves the config with one order, and lists its periods. A split without turns is left to the
- * order of micro-step after micro-step. */
+/* Leaves the config with one order. */
+static void enter_order(const struct weft_session *session, const struct by_order *order)
+{
+    session->config->kept.turns = true;
+    session->config->kept.layers = order->layers;
+    session->config->recomputes = order->levels;
+}
+
+/* Lists the periods of an order. A split without turns is left to the order of micro-step after
+ * micro-step. */
 static enum weft_status list_order(struct weft_session *session, struct by_order *order,
                                    struct weft_error *err)
 {
-    struct weft_config *config = session->config;
+    const struct weft_config *config = session->config;
     struct agenda *agenda = &order->agenda;
     int32_t n = 0;
-    config->kept.turns = true;
-    config->kept.layers = order->layers;
+    enter_order(session, order);
+    *agenda = (struct agenda){0};
     agenda->n = weft_variants_list(config, agenda->variants);
     for (int32_t v = 0; v < agenda->n; v++)
         if (agenda->variants[v].rule.layers == order->layers)
@@ -499,39 +336,62 @@ static enum weft_status list_order(struct weft_session *session, struct by_order
     return look_ahead(session, splits_are_open(config), true, agenda, err);
 }
 
+/* Lets layers recompute in an order without a plan, as they would if it were the config's. *opened:
+ * the config left that open, and times are known. */
+static enum weft_status open_order(struct weft_session *session,
+                                   const struct weft_schedule_options *options,
+                                   struct by_order *order, bool *opened, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    *opened = false;
+    enter_order(session, order);
+    if (strcmp(options->planner, "ilp") != 0 || !weft_session_may_recompute(session))
+        return WEFT_OK;
+    const enum weft_status status =
+        weft_session_open_levels(session, &order->agenda.variants[0], &why);
+    if (status == WEFT_E_DATA) return WEFT_OK;
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", why.text);
+    *opened = true;
+    order->levels = session->config->recomputes;
+    weft_staged_drop(&order->best.staged);
+    weft_found_drop(&order->best);
+    order->best = (struct weft_found){0};
+    return list_order(session, order, err);
+}
+
 /* Whether no plan of the order is faster than the other order's by more than the gap that is
  * asked. After the alarm the other order's plan is enough. */
 static bool is_beaten(const struct weft_schedule_options *options, const struct by_order *order,
-                      const struct best *by)
+                      const struct weft_found *by)
 {
     const struct weft_plan *plan = by->staged.plan;
-    if (plan == NULL || fills_batch(plan->planner)) return false;
+    if (plan == NULL || weft_found_fills_batch(plan->planner)) return false;
     if (options->budget.work->rang) return true;
     return (double)order->agenda.least_ns * (1 + options->gap) >= (double)plan->prediction.step_ns;
 }
 
 /* Keeps the bounds of all periods of an order, which is not searched. */
 static enum weft_status skip_order(struct weft_session *session, struct by_order *order,
-                                   const struct best *by, struct weft_error *err)
+                                   const struct weft_found *by, struct weft_error *err)
 {
     order->best.ascent = by->ascent;
     for (int32_t v = 0; v < order->agenda.n; v++) {
         WEFT_TRY(weft_session_stage_variant(session, &order->agenda.variants[v], err));
-        WEFT_TRY(keep_faster(session, &order->best, err));
+        WEFT_TRY(weft_found_keep_faster(session, &order->best, err));
     }
     return WEFT_OK;
 }
 
 /* Moves plan and bounds of one order to the other's. */
-static enum weft_status join_orders(struct weft_session *session, struct best *from,
-                                    struct best *into, struct weft_error *err)
+static enum weft_status join_orders(struct weft_session *session, struct weft_found *from,
+                                    struct weft_found *into, struct weft_error *err)
 {
-    swap_staged(session, &from->staged);
-    drop_staged(&from->staged);
-    from->staged = (struct staged){0};
-    if (session->plan != NULL) WEFT_TRY(keep_faster(session, into, err));
+    weft_staged_swap(session, &from->staged);
+    weft_staged_drop(&from->staged);
+    from->staged = (struct weft_staged){0};
+    if (session->plan != NULL) WEFT_TRY(weft_found_keep_faster(session, into, err));
     for (int32_t i = 0; i < from->n_others; i++)
-        WEFT_TRY(keep_bound(into, &from->others[i], err));
+        WEFT_TRY(weft_found_keep_bound(into, &from->others[i], err));
     const bool is_better =
         from->more_ns > 0 && (into->more_ns == 0 || from->more_ns < into->more_ns);
     if (is_better) {
@@ -541,56 +401,140 @@ static enum weft_status join_orders(struct weft_session *session, struct best *f
     return WEFT_OK;
 }
 
-/* The order that comes first: of the initial plan, if it can fit, since its plan must not be
- * skipped. Otherwise that with the least bound. */
+/* Drafts the order with at most so many units of work, which count in no budget. */
+static enum weft_status draft_order(struct weft_session *session,
+                                    const struct weft_schedule_options *options,
+                                    struct by_order *order, int64_t units, struct weft_error *err)
+{
+    struct weft_work work = {.now_ns = options->budget.work->now_ns,
+                             .alarm_ns = options->budget.work->alarm_ns,
+                             .late_at = 2 * units};
+    struct weft_schedule_options own = *options;
+    struct by_order *copy = malloc(sizeof *copy);
+    if (copy == NULL) return weft_fail_memory(err, "variants");
+    *copy = *order;
+    copy->best = (struct weft_found){0};
+    own.draft = true;
+    own.hidden = true;
+    own.budget = weft_budget_of(&work, units);
+    enter_order(session, order);
+    const bool draft = session->draft;
+    session->draft = true;
+    const enum weft_status status = plan_axes(session, &own, &copy->agenda, &copy->best, err);
+    session->draft = draft;
+    const struct weft_plan *plan = copy->best.staged.plan;
+    order->draft_ns = plan ? plan->prediction.step_ns : INT64_MAX;
+    weft_session_drop_plan(session);
+    weft_staged_drop(&copy->best.staged);
+    weft_found_drop(&copy->best);
+    free(copy);
+    weft_work_add_returned(options->budget.work, &work);
+    return status;
+}
+
+/* Drafts both orders, if both can fit and work limits the planner. An order is not drafted if its
+ * bound is no less than the other draft. */
+static enum weft_status draft_both(struct weft_session *session,
+                                   const struct weft_schedule_options *options,
+                                   struct by_order orders[2], struct weft_error *err)
+{
+    enum { DRAFT_PART = 8, LEAST_UNITS = 20000000 };
+    const struct weft_planner *planner = weft_planner_find(options->planner, NULL);
+    const int64_t left = weft_budget_left(options->budget), part = left / DRAFT_PART;
+    const int least = orders[1].agenda.least_ns < orders[0].agenda.least_ns;
+    const bool both = orders[0].agenda.n_feasible > 0 && orders[1].agenda.n_feasible > 0;
+    if (!both || left == INT64_MAX || planner == NULL || !planner->searches) return WEFT_OK;
+    for (int k = 0; k < 2; k++) {
+        struct by_order *order = &orders[k == 0 ? least : 1 - least];
+        order->draft_ns = order->agenda.least_ns;
+        if (k == 1 && order->agenda.least_ns >= orders[least].draft_ns) continue;
+        WEFT_TRY(
+            draft_order(session, options, order, part > LEAST_UNITS ? part : LEAST_UNITS, err));
+    }
+    return WEFT_OK;
+}
+
+/* The order that comes first, with all of the work: of the initial plan, if it can fit, since its
+ * plan must not be skipped. Otherwise that with the faster draft, or with the least bound. */
 static int first_order(const struct weft_session *session, const struct by_order orders[2])
 {
     const struct weft_plan *start = session->start;
     const int of_start = start != NULL && start->problem->period.layers > 0;
     if (start != NULL && orders[of_start].agenda.n_feasible > 0) return of_start;
+    if (orders[0].draft_ns != orders[1].draft_ns) return orders[1].draft_ns < orders[0].draft_ns;
     return orders[1].agenda.least_ns < orders[0].agenda.least_ns;
 }
 
-/* Plans each order as if it were the config's. If both can fit, each has half of the work, so the
- * result is no slower than each order alone with half of the work. The second order is skipped if
- * the first one beats it. */
+/* Plans an order as if it were the config's: layers recompute if nothing fits without that. */
+static enum weft_status plan_order(struct weft_session *session,
+                                   const struct weft_schedule_options *options,
+                                   struct by_order *order, struct weft_error *err)
+{
+    bool opened;
+    enter_order(session, order);
+    WEFT_TRY(plan_axes(session, options, &order->agenda, &order->best, err));
+    if (order->best.staged.plan != NULL) return WEFT_OK;
+    WEFT_TRY(open_order(session, options, order, &opened, err));
+    return opened ? plan_axes(session, options, &order->agenda, &order->best, err) : WEFT_OK;
+}
+
+/* Plans the order after the first one with the rest of the work. It is skipped if it is beaten, or
+ * if no work is left and its draft is no faster. A faster draft gets as much work again. */
+static enum weft_status plan_second(struct weft_session *session,
+                                    const struct weft_schedule_options *options, int64_t units,
+                                    struct by_order *order, const struct weft_found *first,
+                                    struct weft_error *err)
+{
+    struct weft_schedule_options own = *options;
+    const struct weft_plan *plan = first->staged.plan;
+    const bool is_over = weft_budget_is_over(options->budget);
+    enter_order(session, order);
+    if (is_beaten(options, order, first) ||
+        (is_over && plan != NULL && order->draft_ns >= plan->prediction.step_ns))
+        return skip_order(session, order, first, err);
+    if (is_over && units < INT64_MAX) own.budget = weft_budget_of(options->budget.work, units);
+    return plan_order(session, &own, order, err);
+}
+
+/* Plans both orders. The first one gets all of the work, so its plan is as fast as if it were the
+ * config's. */
 static enum weft_status plan_both(struct weft_session *session,
                                   const struct weft_schedule_options *options,
                                   struct by_order orders[2], struct weft_error *err)
 {
+    const int64_t units = weft_budget_left(options->budget);
     for (int i = 0; i < 2; i++)
         WEFT_TRY(list_order(session, &orders[i], err));
-    const int first = first_order(session, orders);
-    const bool shares = orders[0].agenda.n_feasible > 0 && orders[1].agenda.n_feasible > 0;
-    const int64_t left = weft_budget_left(options->budget);
-    struct weft_schedule_options own = *options;
-    for (int k = 0; k < 2; k++) {
-        struct by_order *order = &orders[k == 0 ? first : 1 - first];
-        const struct best *other = &orders[k == 0 ? 1 - first : first].best;
-        session->config->kept.layers = order->layers;
-        if (shares && left < INT64_MAX)
-            own.budget = weft_budget_of(options->budget.work, left > 1 ? left / 2 : 1);
-        WEFT_TRY(is_beaten(options, order, other)
-                     ? skip_order(session, order, other, err)
-                     : plan_axes(session, &own, &order->agenda, &order->best, err));
+    for (int i = 0; i < 2; i++) {
+        bool opened = orders[i].agenda.n_feasible == 0 && orders[1 - i].agenda.n_feasible > 0;
+        if (opened) WEFT_TRY(open_order(session, options, &orders[i], &opened, err));
     }
+    WEFT_TRY(draft_both(session, options, orders, err));
+    const int first = first_order(session, orders);
+    WEFT_TRY(plan_order(session, options, &orders[first], err));
+    WEFT_TRY(plan_second(session, options, units, &orders[1 - first], &orders[first].best, err));
     return join_orders(session, &orders[1].best, &orders[0].best, err);
 }
 
 /* Plans both orders of micro-steps. *best and the agenda get the results of both. */
 static enum weft_status plan_orders(struct weft_session *session,
                                     const struct weft_schedule_options *options,
-                                    struct agenda *agenda, struct best *best,
+                                    struct agenda *agenda, struct weft_found *best,
                                     struct weft_error *err)
 {
     struct by_order *orders = calloc(2, sizeof *orders);
     if (orders == NULL) return weft_fail_memory(err, "variants");
+    const uint8_t *levels = session->config->recomputes;
+    orders[0].levels = orders[1].levels = levels;
     orders[1].layers = 1;
     const enum weft_status status = plan_both(session, options, orders, err);
+    const struct weft_plan *plan = orders[0].best.staged.plan;
     session->config->kept.turns = false;
     session->config->kept.layers = 0;
-    drop_staged(&orders[1].best.staged);
-    drop_others(&orders[1].best);
+    session->config->recomputes =
+        plan != NULL ? orders[plan->problem->period.layers > 0].levels : levels;
+    weft_staged_drop(&orders[1].best.staged);
+    weft_found_drop(&orders[1].best);
     *best = orders[0].best;
     agenda->n = 0;
     for (int i = 0; i < 2; i++)
@@ -607,7 +551,7 @@ static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       struct agenda *agenda, struct weft_error *err)
 {
-    struct best best = {0};
+    struct weft_found best = {0};
     enum weft_status status;
     if (has_orders(session->config, agenda)) {
         status = plan_orders(session, options, agenda, &best, err);
@@ -617,14 +561,14 @@ static enum weft_status plan_variants(struct weft_session *session,
     }
     const bool found = best.staged.plan != NULL;
     if (found) {
-        swap_staged(session, &best.staged);
-        drop_staged(&best.staged);
+        weft_staged_swap(session, &best.staged);
+        weft_staged_drop(&best.staged);
         weft_config_settle(session->config, session->stages.variant.batch.samples);
         session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
-        if (status == WEFT_OK) status = hand_over(&best, session->plan, err);
-        tell_hint(best.more_bytes, best.more_ns, session->plan);
+        if (status == WEFT_OK) status = weft_found_hand_over(&best, session->plan, err);
+        weft_found_tell_hint(best.more_bytes, best.more_ns, session->plan);
     }
-    drop_others(&best);
+    weft_found_drop(&best);
     if (status != WEFT_OK || found) return status;
     return weft_session_refuse_all(session, options->planner, agenda->variants, agenda->refusals,
                                    agenda->n, err);
@@ -640,78 +584,8 @@ static enum weft_status plan_only(struct weft_session *session,
         weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
                       &session->program, &refusal);
     if (status != WEFT_OK) return weft_session_refuse(session, variant, &refusal, err);
-    tell_hint(session->plan->more_bytes, session->plan->more_ns, session->plan);
+    weft_found_tell_hint(session->plan->more_bytes, session->plan->more_ns, session->plan);
     return WEFT_OK;
-}
-
-void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns)
-{
-    char time[WEFT_UNITS_TEXT_BYTES];
-    if (work->rang)
-        weft_log(WEFT_LOG_WARNING,
-                 "the time limit of %s ended the search; with the same work limit another run may "
-                 "differ: give more time, or less work",
-                 weft_units_show_ns(time_limit_ns, time));
-    else if (work->disturbed)
-        weft_log(WEFT_LOG_WARNING, "the solver was lost while planning; with the same work limit "
-                                   "another run may differ");
-}
-
-/* A variant's plan may be the best one, and complete, though the alarm cut the search of others. */
-static enum weft_status note_alarm(const struct weft_work *work, struct weft_plan *plan,
-                                   struct weft_error *err)
-{
-    static const char word[] = "time limit";
-    struct weft_text text;
-    if (!work->rang || plan == NULL || plan->solver_stop == NULL) return WEFT_OK;
-    if (strstr(plan->solver_stop, word) != NULL) return WEFT_OK;
-    weft_text_init(&text);
-    weft_text_addf(&text, "%s%s%s", word, plan->solver_stop[0] != '\0' ? ", " : "",
-                   plan->solver_stop);
-    const char *stop =
-        weft_text_ok(&text) ? weft_pool_string(&plan->pool, weft_text_chars(&text)) : NULL;
-    weft_text_finish(&text);
-    if (stop == NULL) return weft_fail_memory(err, "a plan");
-    plan->solver_stop = stop;
-    return WEFT_OK;
-}
-
-/* A solver that remembers the name in its answers, over all variants. */
-struct asked {
-    const struct weft_solver *solver;
-    char name[WEFT_LP_NAME_BYTES];
-};
-
-static enum weft_status ask_solver(void *context, const struct weft_lp *lp,
-                                   const struct weft_lp_limits *limits, struct weft_pool *pool,
-                                   struct weft_lp_result *result, struct weft_error *err)
-{
-    struct asked *asked = context;
-    WEFT_TRY(asked->solver->solve(asked->solver->context, lp, limits, pool, result, err));
-    if (result->by) snprintf(asked->name, sizeof asked->name, "%s", result->by);
-    return WEFT_OK;
-}
-
-static void release_solver(void *context)
-{
-    const struct asked *asked = context;
-    if (asked->solver->release) asked->solver->release(asked->solver->context);
-}
-
-static struct weft_solver solver_of_asked(struct asked *asked)
-{
-    return (struct weft_solver){.solve = asked->solver->solve ? ask_solver : NULL,
-                                .release = release_solver,
-                                .context = asked};
-}
-
-/* Another solver may find another of several optimal points, so the plan names the solver. */
-static enum weft_status note_solver(const struct asked *asked, struct weft_plan *plan,
-                                    struct weft_error *err)
-{
-    if (asked->name[0] == '\0') return WEFT_OK;
-    plan->solver_name = weft_pool_string(&plan->pool, asked->name);
-    return plan->solver_name ? WEFT_OK : weft_fail_memory(err, "a plan");
 }
 
 /* Units after which ilp begins no plan that only may be faster: those of its budget, and as many
@@ -729,7 +603,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
                                           struct weft_error *err)
 {
     const struct weft_plan_options *wanted = &session->config->plan;
-    struct asked asked = {.solver = &session->solver};
+    struct weft_asked asked = {.solver = &session->solver};
     const int64_t time_ns = wanted->time_limit_ns;
     const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
     struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
@@ -743,7 +617,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
         .gap = wanted->gap,
         .draft = session->draft,
         .hint = session->hint,
-        .solver = solver_of_asked(&asked),
+        .solver = weft_asked_solver(&asked),
     };
     const struct weft_plan *starts[] = {session->start};
     if (session->start) {
@@ -770,8 +644,8 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work, and %.3f G that no budget counts",
              (double)work.spent / 1e9, (double)work.returned / 1e9);
-    if (status == WEFT_OK) status = note_alarm(&work, session->plan, err);
-    if (status == WEFT_OK) status = note_solver(&asked, session->plan, err);
+    if (status == WEFT_OK) status = weft_session_note_alarm(&work, session->plan, err);
+    if (status == WEFT_OK) status = weft_asked_note(&asked, session->plan, err);
     if (status == WEFT_OK) session->plan->n_open = n_open;
     if (status != WEFT_OK || session->program == NULL) return status;
     return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,

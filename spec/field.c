@@ -51,13 +51,17 @@ static const char *override_of(const struct weft_findings *findings, const char 
     return NULL;
 }
 
-/* The file of that source; NULL for other sources. */
+/* The file of that source; NULL for other sources. A run that was made for a converted document has
+ * the document's name too, so the document is preferred. */
 static const struct weft_findings_file *file_of(const struct weft_findings *findings,
                                                 const char *source)
 {
+    const struct weft_findings_file *found = NULL;
     for (int32_t i = 0; i < findings->n_files; i++)
-        if (strcmp(findings->files[i].source, source) == 0) return &findings->files[i];
-    return NULL;
+        if (strcmp(findings->files[i].source, source) == 0 &&
+            (found == NULL || findings->files[i].n_renames > 0))
+            found = &findings->files[i];
+    return found;
 }
 
 /* The path of the user's key. Other paths within a converted document are its beginning. */

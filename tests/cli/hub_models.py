@@ -259,8 +259,9 @@ def errors_name_the_users_file(weft):
         column = 1 + text.splitlines()[line - 1].index('"')
         blamed = "num_attention_heads" if key == "hidden_size" and value % 8 else key
         line += list(content).index(blamed) - list(content).index(key)
-        err = " ".join(weft.run("estimate", "--hf", "model", "-n", "8")[2].split())
-        assert f"model/config.json:{line}:{column}: $.{blamed}: " in err, (key, err)
+        for given in "model", "model/config.json":
+            err = " ".join(weft.run("estimate", "--hf", given, "-n", "8")[2].split())
+            assert f"model/config.json:{line}:{column}: $.{blamed}: " in err, (given, key, err)
 
 
 VALUES = [None, True, False, 0, -1, 1, 2, 3, 64, 1.5, 1e300, 2 ** 53, "", "gelu", "é\u2028\x1b[31m", [], [None], ["x"],

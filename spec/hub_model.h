@@ -14,8 +14,7 @@
  * such a note. */
 #define WEFT_HUB_NUMBERS_NOTE "change numbers, but no memory and no time of a plan"
 
-struct weft_config; /* config.h */
-struct weft_model;  /* model.h */
+struct weft_model; /* model.h */
 
 /* A config.json as a section. */
 struct weft_hub_model {
@@ -48,17 +47,5 @@ WEFT_MUST_USE enum weft_status weft_hub_model_convert(const char *source,
 WEFT_MUST_USE enum weft_status weft_hub_model_name_modules(const struct weft_json *document,
                                                            struct weft_model *model,
                                                            struct weft_error *err);
-
-/* Appends a run's config without its model, for a model of Hugging Face or Weft in this file or
- * folder: one rank, one sample of 2048 tokens or of the model's most positions, bf16, AdamW and
- * clipping. WEFT_E_NO_INPUT, or WEFT_E_DATA for another file. */
-WEFT_MUST_USE enum weft_status weft_hub_model_run(const char *path, struct weft_text *out,
-                                                  struct weft_error *err);
-
-/* Reads the model at `path`, a config.json or its folder, into a config of weft_hub_model_run.
- * `overrides` [n] may be NULL. The caller destroys it. Errors of weft_hub_model_convert. */
-WEFT_MUST_USE enum weft_status weft_hub_model_load(const char *path, const char *const *overrides,
-                                                   int32_t n, struct weft_config **out,
-                                                   struct weft_error *err);
 
 #endif

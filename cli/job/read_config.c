@@ -15,7 +15,7 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "spec/config_batch.h"
-#include "spec/hub_model.h"
+#include "spec/run/hub_run.h"
 
 /* Adds the override "key=path" with an absolute path: a flag's path is relative to the working
  * directory, but a config's path is relative to the config's folder. */
@@ -87,7 +87,7 @@ static enum weft_status find_config(const struct weft_cli *cli, const char *path
     if (status != WEFT_OK || !cli->hf) return status;
     WEFT_TRY(set_path("--hf", "model", weft_text_chars(file), model, err));
     overrides[(*n)++] = weft_text_chars(model);
-    return weft_hub_model_run(weft_text_chars(file), made, err);
+    return weft_hub_run_write(weft_text_chars(file), made, err);
 }
 
 enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,

@@ -11,7 +11,7 @@
 #include "library/hub/source.h"
 #include "runtime/checkpoint/function.h"
 #include "runtime/checkpoint/origin.h"
-#include "spec/hub_model.h"
+#include "spec/run/hub_run.h"
 
 struct hub_exporting {
     const struct weft_hub_export *request;
@@ -88,7 +88,7 @@ static enum weft_status check_config(const struct hub_exporting *e, struct weft_
     const struct weft_model *model = e->request->config->model;
     struct weft_config *config = NULL;
     struct weft_text ours, theirs, differences;
-    WEFT_TRY(weft_hub_model_load(e->folder, NULL, 0, &config, err));
+    WEFT_TRY(weft_hub_run_load(e->folder, NULL, 0, &config, err));
     weft_text_init(&ours);
     weft_text_init(&theirs);
     weft_text_init(&differences);

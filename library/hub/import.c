@@ -14,7 +14,7 @@
 #include "runtime/checkpoint/origin.h"
 #include "runtime/checkpoint/save.h"
 #include "spec/config_batch.h"
-#include "spec/hub_model.h"
+#include "spec/run/hub_run.h"
 
 /* The parameters of an origin, a tensor at a time. */
 struct import_pieces {
@@ -156,7 +156,7 @@ enum weft_status weft_hub_import(const struct weft_hub_import *request, struct w
                          request->from);
     WEFT_TRY(weft_folder_check(request->to, err));
     WEFT_TRY(
-        weft_hub_model_load(request->from, request->overrides, request->n_overrides, config, err));
+        weft_hub_run_load(request->from, request->overrides, request->n_overrides, config, err));
     WEFT_TRY(look_at_tensors(request, *config, err));
     WEFT_TRY(weft_folder_begin(request->to, &folder, err));
     enum weft_status status = fill_run(request, *config, weft_folder_path(&folder), err);

@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/function.h"
 #include "runtime/checkpoint/hub_files.h"
-#include "spec/hub_model.h"
+#include "spec/run/hub_run.h"
 
 enum { MOST_FILE_BYTES = 1 << 28, MOST_RUNS = 100 };
 
@@ -205,7 +205,7 @@ static enum weft_status compare_source(struct weft_hub_source *source,
     weft_text_init(&ours);
     weft_text_init(&theirs);
     weft_text_addf(&path, "%s/" WEFT_HUB_CONFIG_NAME, weft_text_chars(&source->folder));
-    enum weft_status status = weft_hub_model_load(weft_text_chars(&path), NULL, 0, &config, err);
+    enum weft_status status = weft_hub_run_load(weft_text_chars(&path), NULL, 0, &config, err);
     if (status == WEFT_OK) status = weft_json_read(weft_text_chars(&path), &document, err);
     if (status == WEFT_OK) {
         weft_json_string(weft_json_member(weft_json_root(document), "model_type"), &type);

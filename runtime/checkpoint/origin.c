@@ -18,6 +18,7 @@
 #include "runtime/checkpoint/hub_files.h"
 #include "spec/config.h"
 #include "spec/hub_model.h"
+#include "spec/run/hub_run.h"
 
 struct weft_origin_file {
     const struct weft_model *model;
@@ -222,7 +223,7 @@ static enum weft_status compare_hub_function(const struct weft_origin_file *file
     enum { SHOWN = 5 };
     struct weft_config *config = NULL;
     struct weft_text ours, theirs, differences;
-    WEFT_TRY(weft_hub_model_load(path, NULL, 0, &config, err));
+    WEFT_TRY(weft_hub_run_load(path, NULL, 0, &config, err));
     weft_text_init(&ours);
     weft_text_init(&theirs);
     weft_text_init(&differences);

@@ -196,18 +196,14 @@ static enum weft_status take_attention(struct weft_session *session, const char 
         source, config->source, source);
 }
 
-/* Whether layers may recompute in a problem of a config that leaves that open. */
-static bool has_levels(const struct weft_problem *problem)
-{
-    for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++)
-        if (weft_decision_deepest(&problem->decisions[d]) > 0) return true;
-    return false;
-}
-
 /* Whether the plan may recompute, although its config does not say so. */
 static bool needs_levels(const struct weft_session *session)
 {
-    return weft_session_may_recompute(session) && has_levels(session->plan->problem);
+    const struct weft_problem *problem = session->plan->problem;
+    if (!weft_session_may_recompute(session)) return false;
+    for (int32_t d = weft_problem_n_units(problem); d < problem->n_decisions; d++)
+        if (weft_decision_deepest(&problem->decisions[d]) > 0) return true;
+    return false;
 }
 
 /* Stages a variant of the config for the plan, which stays. */
@@ -284,61 +280,77 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
                                err);
 }
 
-/* Stages another period of the plan. With "if-needed" the periods of one order of micro-steps may
- * recompute and those of the other not, so the problem tells of its own. Sets out->profile if times
- * of levels are lacking. */
+/* Stages another period of the plan; `toggles`: with recomputation if the plan's own periods have
+ * none, or without. Sets out->profile if that needs another one. */
 static enum weft_status stage_other(const struct weft_session *session,
-                                    const struct weft_problem *planned,
-                                    const struct weft_variant *variant, struct weft_session *out,
-                                    struct weft_error *err)
+                                    const struct weft_variant *variant, bool toggles,
+                                    struct weft_session *out, struct weft_error *err)
 {
     struct weft_config *config = session->config;
     const uint8_t *own = config->recomputes;
     struct weft_error why = {0};
-    if (weft_config_recomputes_if_needed(config) && has_levels(planned) != (own != NULL)) {
-        uint8_t *levels =
-            weft_pool_array(&config->pool, (size_t)config->model->n_layers, sizeof *levels);
-        if (levels == NULL) return weft_fail_memory(err, "levels of recomputation");
-        weft_config_restorable(config, levels);
-        config->recomputes = own == NULL ? levels : NULL;
-    }
-    enum weft_status status =
-        weft_stages_create_variant(config, session->profile, variant, &out->stages, &why);
-    if (status == WEFT_E_DATA && config->recomputes != own) {
-        status = weft_profile_resolve(config, &out->profile, err);
+    if (!toggles)
+        return weft_stages_create_variant(config, session->profile, variant, &out->stages, err);
+    uint8_t *levels =
+        weft_pool_array(&config->pool, (size_t)config->model->n_layers, sizeof *levels);
+    if (levels == NULL) return weft_fail_memory(err, "levels of recomputation");
+    weft_config_restorable(config, levels);
+    config->recomputes = own == NULL ? levels : NULL;
+    /* Planning without levels came before another profile had to be found for them. */
+    const bool has_other =
+        own != NULL && weft_profile_resolve(config, &out->profile, &why) == WEFT_OK;
+    enum weft_status status = weft_stages_create_variant(
+        config, has_other ? out->profile : session->profile, variant, &out->stages, &why);
+    if (status == WEFT_E_DATA && own == NULL) {
+        status = weft_profile_resolve(config, &out->profile, &why);
         if (status == WEFT_OK)
-            status = weft_stages_create_variant(config, out->profile, variant, &out->stages, err);
-    } else if (status != WEFT_OK) {
-        (void)weft_fail_again(err, &why, "%s", why.text);
+            status = weft_stages_create_variant(config, out->profile, variant, &out->stages, &why);
     }
     config->recomputes = own;
+    return status == WEFT_OK ? WEFT_OK : weft_fail_again(err, &why, "%s", why.text);
+}
+
+/* Checks another period of the plan against its problem. */
+static enum weft_status check_other(const struct weft_session *session,
+                                    const struct weft_plan_variant *planned,
+                                    const struct weft_variant *variant, bool toggles,
+                                    struct weft_error *err)
+{
+    struct weft_session other = {0};
+    enum weft_status status = stage_other(session, variant, toggles, &other, err);
+    if (status == WEFT_OK) status = weft_plan_variant_check(planned, other.stages.problem, err);
+    weft_stages_finish(&other.stages);
+    weft_profile_destroy(other.profile);
     return status;
 }
 
 enum weft_status weft_session_check_others(const struct weft_session *session, const char *source,
                                            struct weft_error *err)
 {
-    const int32_t n_open = weft_variants_count(session->config);
-    if (session->plan->n_open != n_open)
+    const struct weft_config *config = session->config;
+    const struct weft_plan *plan = session->plan;
+    const int32_t n_open = weft_variants_count(config);
+    if (plan->n_open != n_open)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: periods_open is %d, and this config allows %d: plan again", source,
-                         session->plan->n_open, n_open);
-    for (int32_t i = 0; i < session->plan->n_others; i++) {
-        const struct weft_problem *planned = session->plan->others[i].problem;
-        struct weft_session other = {.config = session->config};
+                         plan->n_open, n_open);
+    for (int32_t i = 0; i < plan->n_others; i++) {
+        const struct weft_problem *planned = plan->others[i].problem;
         struct weft_variant variant;
-        if (!weft_variants_find(session->config, planned, &variant))
+        struct weft_error why = {0}, unsaid = {0};
+        if (!weft_variants_find(config, planned, &variant))
             return weft_fail(
                 err, WEFT_E_DATA,
                 "%s: number %d of the plan's other_periods is none that this config leaves "
                 "open: plan again",
                 source, i);
-        WEFT_TRY(stage_other(session, planned, &variant, &other, err));
-        struct weft_error why = {0};
-        enum weft_status status =
-            weft_plan_variant_check(&session->plan->others[i], other.stages.problem, &why);
-        weft_stages_finish(&other.stages);
-        weft_profile_destroy(other.profile);
+        enum weft_status status = check_other(session, &plan->others[i], &variant, false, &why);
+        /* Each order of micro-steps recomputes if nothing fits in it without that. */
+        const bool toggles = weft_config_recomputes_if_needed(config) &&
+                             planned->period.layers != plan->problem->period.layers;
+        if (status == WEFT_E_DATA && toggles &&
+            check_other(session, &plan->others[i], &variant, true, &unsaid) == WEFT_OK)
+            status = WEFT_OK;
         if (status != WEFT_OK)
             return weft_fail(err, status, "%s: other_periods[%d]: %s", source, i, why.text);
     }

@@ -74,6 +74,13 @@ WEFT_MUST_USE enum weft_status weft_session_open_levels(struct weft_session *ses
                                                         const struct weft_variant *variant,
                                                         struct weft_error *err);
 
+/* The same. If another profile has times of that, *former gets the one before, which the caller
+ * owns then; otherwise it stays. */
+WEFT_MUST_USE enum weft_status weft_session_renew_levels(struct weft_session *session,
+                                                         const struct weft_variant *variant,
+                                                         struct weft_profile **former,
+                                                         struct weft_error *err);
+
 /* Finds the least device limit over all variants, without pages; INT64_MAX if another tier is too
  * small. The session is staged for the last variant. */
 WEFT_MUST_USE enum weft_status weft_session_find_least(struct weft_session *session, int64_t *bytes,

@@ -17,20 +17,35 @@ bool weft_session_may_recompute(const struct weft_session *session)
 /* Stages with a profile that is resolved anew, as one of figures lacks times of levels that were
  * not asked for. */
 static enum weft_status stage_resolved(struct weft_session *session,
-                                       const struct weft_variant *variant, struct weft_error *err)
+                                       const struct weft_variant *variant,
+                                       struct weft_profile **former, struct weft_error *err)
 {
-    struct weft_profile *former = session->profile, *renewed = NULL;
+    struct weft_profile *before = session->profile, *renewed = NULL;
     WEFT_TRY(weft_profile_resolve(session->config, &renewed, err));
     session->profile = renewed;
     const enum weft_status status = weft_session_stage_variant(session, variant, err);
-    if (status != WEFT_OK) session->profile = former;
-    weft_profile_destroy(status == WEFT_OK ? former : renewed);
+    if (status == WEFT_OK) {
+        *former = before;
+    } else {
+        session->profile = before;
+        weft_profile_destroy(renewed);
+    }
     return status;
 }
 
 enum weft_status weft_session_open_levels(struct weft_session *session,
                                           const struct weft_variant *variant,
                                           struct weft_error *err)
+{
+    struct weft_profile *former = NULL;
+    const enum weft_status status = weft_session_renew_levels(session, variant, &former, err);
+    weft_profile_destroy(former);
+    return status;
+}
+
+enum weft_status weft_session_renew_levels(struct weft_session *session,
+                                           const struct weft_variant *variant,
+                                           struct weft_profile **former, struct weft_error *err)
 {
     struct weft_config *config = session->config;
     const size_t n_layers = (size_t)config->model->n_layers;
@@ -40,7 +55,7 @@ enum weft_status weft_session_open_levels(struct weft_session *session,
     weft_config_restorable(config, levels);
     config->recomputes = levels;
     enum weft_status status = weft_session_stage_variant(session, variant, &why);
-    if (status == WEFT_E_DATA) status = stage_resolved(session, variant, &why);
+    if (status == WEFT_E_DATA) status = stage_resolved(session, variant, former, &why);
     if (status == WEFT_OK) return WEFT_OK;
     config->recomputes = NULL;
     if (status != WEFT_E_DATA) return weft_fail(err, status, "%s", why.text);

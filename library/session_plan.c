@@ -291,11 +291,23 @@ static enum weft_status plan_axes(struct weft_session *session,
     return status;
 }
 
+/* Units after which ilp begins no plan that only may be faster: those of its budget, and as many
+ * again. A rule that the user asks for is always completed, so there are none. */
+static int64_t late_units(const char *name, int64_t units)
+{
+    enum { LEAST_UNITS = 100000000 };
+    const struct weft_planner *planner = weft_planner_find(name, NULL);
+    const int64_t more = units > LEAST_UNITS ? units : LEAST_UNITS;
+    if (planner == NULL || !planner->searches || units <= 0 || units > INT64_MAX - more) return 0;
+    return units + more;
+}
+
 /* The periods of one order of micro-steps. */
 struct by_order {
     int64_t layers;        /* as in struct weft_period_rule */
     const uint8_t *levels; /* of recomputation, as the config has them if it has this order alone */
-    int64_t draft_ns;      /* step of a draft; INT64_MAX: none fits; 0: there is none */
+    struct weft_profile *profile; /* with their times: the session's at its end, or freed there */
+    int64_t draft_ns;             /* step of a draft; INT64_MAX: none fits; 0: there is none */
     struct agenda agenda;
     struct weft_found best;
 };
@@ -311,8 +323,9 @@ static bool has_orders(const struct weft_config *config, const struct agenda *ag
 }
 
 /* Leaves the config with one order. */
-static void enter_order(const struct weft_session *session, const struct by_order *order)
+static void enter_order(struct weft_session *session, const struct by_order *order)
 {
+    session->profile = order->profile;
     session->config->kept.turns = true;
     session->config->kept.layers = order->layers;
     session->config->recomputes = order->levels;
@@ -340,19 +353,23 @@ static enum weft_status list_order(struct weft_session *session, struct by_order
  * the config left that open, and times are known. */
 static enum weft_status open_order(struct weft_session *session,
                                    const struct weft_schedule_options *options,
-                                   struct by_order *order, bool *opened, struct weft_error *err)
+                                   const struct by_order *other, struct by_order *order,
+                                   bool *opened, struct weft_error *err)
 {
     struct weft_error why = {0};
     *opened = false;
     enter_order(session, order);
     if (strcmp(options->planner, "ilp") != 0 || !weft_session_may_recompute(session))
         return WEFT_OK;
+    struct weft_profile *former = NULL;
     const enum weft_status status =
-        weft_session_open_levels(session, &order->agenda.variants[0], &why);
+        weft_session_renew_levels(session, &order->agenda.variants[0], &former, &why);
     if (status == WEFT_E_DATA) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", why.text);
     *opened = true;
     order->levels = session->config->recomputes;
+    order->profile = session->profile;
+    if (former != other->profile) weft_profile_destroy(former);
     weft_staged_drop(&order->best.staged);
     weft_found_drop(&order->best);
     order->best = (struct weft_found){0};
@@ -429,6 +446,7 @@ static enum weft_status draft_order(struct weft_session *session,
     weft_found_drop(&copy->best);
     free(copy);
     weft_work_add_returned(options->budget.work, &work);
+    options->budget.work->late_at += work.spent + work.returned;
     return status;
 }
 
@@ -465,35 +483,51 @@ static int first_order(const struct weft_session *session, const struct by_order
     return orders[1].agenda.least_ns < orders[0].agenda.least_ns;
 }
 
-/* Plans an order as if it were the config's: layers recompute if nothing fits without that. */
+/* Plans an order as if it were the config's: layers recompute if nothing fits without that. As
+ * there, the attempt without counts in no budget. */
 static enum weft_status plan_order(struct weft_session *session,
                                    const struct weft_schedule_options *options,
-                                   struct by_order *order, struct weft_error *err)
+                                   const struct by_order *other, struct by_order *order,
+                                   struct weft_error *err)
 {
     bool opened;
+    struct weft_work *work = options->budget.work;
+    const int64_t begun = work->spent, units = weft_budget_left(options->budget);
+    const int64_t done = begun + work->returned;
+    struct weft_schedule_options own = *options;
     enter_order(session, order);
     WEFT_TRY(plan_axes(session, options, &order->agenda, &order->best, err));
     if (order->best.staged.plan != NULL) return WEFT_OK;
-    WEFT_TRY(open_order(session, options, order, &opened, err));
-    return opened ? plan_axes(session, options, &order->agenda, &order->best, err) : WEFT_OK;
+    WEFT_TRY(open_order(session, options, other, order, &opened, err));
+    if (!opened) return WEFT_OK;
+    weft_work_return(work, begun);
+    if (work->late_at > 0) work->late_at += work->spent + work->returned - done;
+    if (units < INT64_MAX) own.budget = weft_budget_of(work, units);
+    return plan_axes(session, &own, &order->agenda, &order->best, err);
 }
 
 /* Plans the order after the first one with the rest of the work. It is skipped if it is beaten, or
- * if no work is left and its draft is no faster. A faster draft gets as much work again. */
+ * if no work is left and its draft is no faster. A faster draft gets as much work again, and so
+ * does an order if the first one has no plan. */
 static enum weft_status plan_second(struct weft_session *session,
                                     const struct weft_schedule_options *options, int64_t units,
-                                    struct by_order *order, const struct weft_found *first,
+                                    const struct by_order *first, struct by_order *order,
                                     struct weft_error *err)
 {
     struct weft_schedule_options own = *options;
-    const struct weft_plan *plan = first->staged.plan;
+    const struct weft_plan *plan = first->best.staged.plan;
     const bool is_over = weft_budget_is_over(options->budget);
     enter_order(session, order);
-    if (is_beaten(options, order, first) ||
+    if (is_beaten(options, order, &first->best) ||
         (is_over && plan != NULL && order->draft_ns >= plan->prediction.step_ns))
-        return skip_order(session, order, first, err);
-    if (is_over && units < INT64_MAX) own.budget = weft_budget_of(options->budget.work, units);
-    return plan_order(session, &own, order, err);
+        return skip_order(session, order, &first->best, err);
+    if ((is_over || plan == NULL) && units < INT64_MAX) {
+        struct weft_work *work = options->budget.work;
+        const int64_t late_at = work->spent + work->returned + late_units(options->planner, units);
+        own.budget = weft_budget_of(work, units);
+        if (work->late_at > 0 && late_at > work->late_at) work->late_at = late_at;
+    }
+    return plan_order(session, &own, first, order, err);
 }
 
 /* Plans both orders. The first one gets all of the work, so its plan is as fast as if it were the
@@ -507,12 +541,13 @@ static enum weft_status plan_both(struct weft_session *session,
         WEFT_TRY(list_order(session, &orders[i], err));
     for (int i = 0; i < 2; i++) {
         bool opened = orders[i].agenda.n_feasible == 0 && orders[1 - i].agenda.n_feasible > 0;
-        if (opened) WEFT_TRY(open_order(session, options, &orders[i], &opened, err));
+        if (opened)
+            WEFT_TRY(open_order(session, options, &orders[1 - i], &orders[i], &opened, err));
     }
     WEFT_TRY(draft_both(session, options, orders, err));
     const int first = first_order(session, orders);
-    WEFT_TRY(plan_order(session, options, &orders[first], err));
-    WEFT_TRY(plan_second(session, options, units, &orders[1 - first], &orders[first].best, err));
+    WEFT_TRY(plan_order(session, options, &orders[1 - first], &orders[first], err));
+    WEFT_TRY(plan_second(session, options, units, &orders[first], &orders[1 - first], err));
     return join_orders(session, &orders[1].best, &orders[0].best, err);
 }
 
@@ -526,13 +561,17 @@ static enum weft_status plan_orders(struct weft_session *session,
     if (orders == NULL) return weft_fail_memory(err, "variants");
     const uint8_t *levels = session->config->recomputes;
     orders[0].levels = orders[1].levels = levels;
+    orders[0].profile = orders[1].profile = session->profile;
     orders[1].layers = 1;
     const enum weft_status status = plan_both(session, options, orders, err);
     const struct weft_plan *plan = orders[0].best.staged.plan;
     session->config->kept.turns = false;
     session->config->kept.layers = 0;
-    session->config->recomputes =
-        plan != NULL ? orders[plan->problem->period.layers > 0].levels : levels;
+    const struct by_order *kept = &orders[plan != NULL && plan->problem->period.layers > 0];
+    session->config->recomputes = plan != NULL ? kept->levels : levels;
+    session->profile = kept->profile;
+    if (orders[0].profile != orders[1].profile)
+        weft_profile_destroy(orders[kept == orders].profile);
     weft_staged_drop(&orders[1].best.staged);
     weft_found_drop(&orders[1].best);
     *best = orders[0].best;
@@ -586,17 +625,6 @@ static enum weft_status plan_only(struct weft_session *session,
     if (status != WEFT_OK) return weft_session_refuse(session, variant, &refusal, err);
     weft_found_tell_hint(session->plan->more_bytes, session->plan->more_ns, session->plan);
     return WEFT_OK;
-}
-
-/* Units after which ilp begins no plan that only may be faster: those of its budget, and as many
- * again. A rule that the user asks for is always completed, so there are none. */
-static int64_t late_units(const char *name, int64_t units)
-{
-    enum { LEAST_UNITS = 100000000 };
-    const struct weft_planner *planner = weft_planner_find(name, NULL);
-    const int64_t more = units > LEAST_UNITS ? units : LEAST_UNITS;
-    if (planner == NULL || !planner->searches || units <= 0 || units > INT64_MAX - more) return 0;
-    return units + more;
 }
 
 enum weft_status weft_session_plan_levels(struct weft_session *session, const char *planner,

@@ -14,6 +14,10 @@
 /* The most blocks of all items, so that instructions, operands and pieces of a program have 32-bit
  * numbers. */
 enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
+
+/* Blocks that a size by efficiency leaves at most if smaller ones are too many. Each placement
+ * walks all blocks, so planning near the limit would take hours. */
+enum { WEFT_PROBLEM_FEW_BLOCKS = 1 << 20 };
 /* The most variants of one split and size of blocks; each is a problem. They are values of
  * update_ahead and update_after, with and without offloading, in three ways: either cadence one
  * micro-step after the other, and turns by layers with one reduction a step. */
@@ -61,6 +65,7 @@ struct weft_problem_blocks {
                                config gave least_bytes */
     int64_t fused;          /* 1: small neighbours share a unit */
     int64_t scale;          /* enum weft_block_scale: of the usual size */
+    int64_t doublings;      /* of the size by efficiency, so that all blocks can be numbered */
 };
 
 /* The layers of a unit: first to last, or all readers of a shared tensor. */

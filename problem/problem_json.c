@@ -24,7 +24,9 @@ static const struct weft_key_table blocks_table = WEFT_KEY_TABLE(
                    "share of the best bandwidth that least_bytes reaches"),
     WEFT_KEY_COUNT(weft_problem_blocks, fused, "1: small neighbours share a unit"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "scale", weft_problem_blocks, scale, 0,
-                      WEFT_BLOCKS_AUTO - 1, "of the usual size: 1 half, 2 twice, 3 whole units"));
+                      WEFT_BLOCKS_AUTO - 1, "of the usual size: 1 half, 2 twice, 3 whole units"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "doublings", weft_problem_blocks, doublings, 0, 62,
+                      "of the size by efficiency, so that all blocks can be numbered"));
 
 static const struct weft_key_table tier_table = WEFT_KEY_TABLE(
     "A memory.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem_tier, name, "name in holds and items"),

@@ -14,6 +14,9 @@
 #include "spec/config_batch.h"
 #include "spec/target.h"
 
+/* A unit of 2^53 bytes is one block of this size. */
+enum { MOST_DOUBLINGS = 30 };
+
 /* Input and output of the functions that fill a problem. */
 struct builder {
     const struct weft_config *config;
@@ -543,7 +546,14 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(fill_decisions(b));
     WEFT_TRY(fill_items(b));
     const char *where = config->source == NULL ? "config" : config->source;
-    WEFT_TRY(weft_problem_link(problem, where, b->err));
+    return weft_problem_link(problem, where, b->err);
+}
+
+static enum weft_status check_problem(const struct builder *b)
+{
+    const struct weft_config *config = b->config;
+    const struct weft_problem *problem = b->problem;
+    const char *where = config->source == NULL ? "config" : config->source;
     struct weft_error why = {0};
     enum weft_status status = weft_problem_check(problem, where, &why);
     if (status == WEFT_OK) return WEFT_OK;
@@ -595,9 +605,29 @@ static void scale_blocks(enum weft_block_scale scale, struct weft_block_rule *ru
     }
 }
 
+/* Doublings of the size of blocks after which a problem with too many has few enough; 0: the config
+ * gives the size, or no size is large enough. */
+static int32_t doublings_for(const struct weft_config *config, const struct weft_problem *problem)
+{
+    const int64_t whole = 2 * (int64_t)problem->n_items;
+    const int64_t few = whole > WEFT_PROBLEM_FEW_BLOCKS ? whole : WEFT_PROBLEM_FEW_BLOCKS;
+    if (config->plan.blocks > 0 || config->plan.block_bytes > 0) return 0;
+    for (int32_t doublings = 0; doublings <= MOST_DOUBLINGS; doublings++) {
+        int64_t n = 0;
+        for (int32_t i = 0; i < problem->n_items; i++)
+            n += ((problem->items[i].item.n_blocks - 1) >> doublings) + 1;
+        if (doublings == 0 && n <= WEFT_PROBLEM_MOST_BLOCKS) return 0;
+        if (n <= few) return doublings;
+    }
+    return 0;
+}
+
+/* `doublings`: of the size of blocks by efficiency. *more: doublings with which the stages have few
+ * enough blocks, if they have too many; otherwise 0. */
 static enum weft_status create_stages(const struct weft_config *config,
-                                      const struct weft_profile *profile,
-                                      struct weft_stages *stages, struct weft_error *err)
+                                      const struct weft_profile *profile, int32_t doublings,
+                                      struct weft_stages *stages, int32_t *more,
+                                      struct weft_error *err)
 {
     struct weft_block_rule rule = {
         .blocks = config->plan.blocks,
@@ -607,7 +637,8 @@ static enum weft_status create_stages(const struct weft_config *config,
         .fuse = config->plan.fuse && config->train.fragments == 1,
     };
     if (rule.block_bytes == 0)
-        rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
+        rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency)
+                           << doublings;
     scale_blocks(stages->variant.scale, &rule);
     rule.whole_layers = weft_config_target(config)->whole_layers;
     rule.reads_all = weft_config_target(config)->gathers_all;
@@ -626,6 +657,7 @@ static enum weft_status create_stages(const struct weft_config *config,
                               : (int64_t)(config->plan.block_efficiency * 1e6 + 0.5),
         .fused = rule.fuse && rule.blocks <= 0,
         .scale = (int64_t)stages->variant.scale,
+        .doublings = doublings,
     };
     struct builder builder = {.config = config,
                               .profile = profile,
@@ -637,7 +669,11 @@ static enum weft_status create_stages(const struct weft_config *config,
     if ((builder.allowed & weft_policies_sharing(WEFT_GROUP_NODE)) != 0)
         WEFT_TRY(weft_item_need_levels(profile, config, err));
     if (config->train.every > 0) WEFT_TRY(weft_average_need(profile, config, err));
+    *more = 0;
     WEFT_TRY(fill_problem(&builder));
+    *more = doublings == 0 ? doublings_for(config, stages->problem) : 0;
+    if (*more > 0) return WEFT_OK;
+    WEFT_TRY(check_problem(&builder));
     return weft_problem_name_layers(stages->problem, config->model, stages->shards, err);
 }
 
@@ -662,7 +698,13 @@ enum weft_status weft_stages_create_variant(const struct weft_config *config,
                          "; run `weft profile` with as many",
                          profile->ranks, ranks);
     struct weft_stages stages = {.variant = *variant};
-    enum weft_status status = create_stages(config, profile, &stages, err);
+    int32_t doublings = 0;
+    enum weft_status status = create_stages(config, profile, 0, &stages, &doublings, err);
+    if (status == WEFT_OK && doublings > 0) {
+        weft_stages_finish(&stages);
+        stages = (struct weft_stages){.variant = *variant};
+        status = create_stages(config, profile, doublings, &stages, &doublings, err);
+    }
     if (status != WEFT_OK) {
         weft_stages_finish(&stages);
         return status;

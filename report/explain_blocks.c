@@ -40,7 +40,12 @@ static void say_rule(const struct weft_problem *problem, struct weft_answer *out
     }
     weft_answer_say(out, NULL,
                     "  a block is %s or more: ", weft_units_show_bytes(blocks->least_bytes, bytes));
-    if (blocks->efficiency_ppm > 0)
+    if (blocks->doublings > 0)
+        weft_answer_say(out, NULL,
+                        "%lld times the size that plan.block_efficiency gives, as smaller blocks "
+                        "are too many to be numbered\n",
+                        1LL << blocks->doublings);
+    else if (blocks->efficiency_ppm > 0)
         weft_answer_say(out, NULL,
                         "the smallest AllGather that reaches %.4g of the best bandwidth "
                         "in the profile (%s)\n",

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most rows to compare, and the depth at which a branch is cut. */
-enum { MOST_WORK = 100000000, MOST_DEPTH = 256 };
+/* Most rows to compare, and the depth at which a branch is cut. Fewer nodes than LEAST_NODES reach
+ * no plan of a problem that is so large. Only the root is looked at then: it may prove the best. */
+enum { MOST_WORK = 100000000, MOST_DEPTH = 256, LEAST_NODES = 16 };
 
 struct tree {
     struct weft_digest *table;
@@ -104,6 +105,7 @@ enum weft_status weft_lean_tree_search(struct weft_digest *table, struct weft_er
     int64_t size = (int64_t)table->problem->n_strategies * table->n_rows + 1;
     struct tree tree = {.table = table, .problem = *table->problem, .nodes = MOST_WORK / size};
     if (tree.nodes < 2) return WEFT_OK;
+    if (tree.nodes < LEAST_NODES) tree.nodes = 1;
     set_limits(&tree);
     tree.allowed =
         calloc((size_t)MOST_DEPTH * (size_t)table->n_decisions + 1, sizeof *tree.allowed);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/machine/cores.h"
 #include "base/shown.h"
+#include "problem/variants.h"
 #include "program/predict.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/measure/measure.h"
@@ -204,7 +205,8 @@ enum weft_status weft_machine_check_measuring(const struct weft_config *config, 
                          "cluster.profile what `weft profile --contention` measures",
                          config->source);
     }
-    return WEFT_OK;
+    uint32_t policies;
+    return weft_variants_policies(config, &policies, err);
 }
 
 /* Header of rank 0's bytes. */

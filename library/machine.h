@@ -46,7 +46,8 @@ WEFT_MUST_USE enum weft_status weft_machine_go_on(const struct weft_rendezvous *
                                                   const char *resume, struct weft_machine *machine,
                                                   struct weft_error *err);
 
-/* WEFT_E_DATA if the measurement would count the config's cluster.contention twice. */
+/* WEFT_E_DATA if the measurement would count the config's cluster.contention twice, or if the
+ * cluster has none of its policies. */
 WEFT_MUST_USE enum weft_status weft_machine_check_measuring(const struct weft_config *config,
                                                             bool contention,
                                                             struct weft_error *err);

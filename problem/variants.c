@@ -278,7 +278,8 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                          .offloaded = offloaded,
                          .delayed = delayed,
                          .every = config->train.every,
-                         .gossip = config->train.across_rule == WEFT_AVERAGE_GOSSIP,
+                         .gossip = config->train.every > 0 &&
+                                   config->train.across_rule == WEFT_AVERAGE_GOSSIP,
                          .means = weft_config_means(config),
                          .drains = drains},
                 .scale = first_scale(config),

@@ -75,21 +75,11 @@ static int32_t layer_values(const struct rehearsal *r)
     return 4 * r->n_rows * (1 + r->by_layer);
 }
 
-static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
+static enum weft_status lower_plan(struct rehearsal *r, const struct weft_config *config,
+                                   struct weft_error *err)
 {
-    const struct weft_config *config = r->config;
-    struct weft_lower_inputs inputs = {
-        .model = config->model,
-        .shards = r->stages.shards,
-        .period = r->stages.period,
-        .weigh = {.batch = weft_config_batch(config),
-                  .reduce = (enum weft_dtype)config->train.precision.reduce,
-                  .accumulate = (enum weft_dtype)config->train.precision.accumulate,
-                  .n_moments = weft_config_moments(config),
-                  .profile = r->profile},
-        .page_bytes =
-            config->cluster.page_bytes > 0 ? config->cluster.page_bytes : WEFT_PAGE_LEAST_BYTES,
-    };
+    struct weft_lower_inputs inputs = weft_lower_inputs_of(config, r->profile, &r->stages);
+    if (inputs.page_bytes == 0) inputs.page_bytes = WEFT_PAGE_LEAST_BYTES;
     return weft_program_lower(r->plan, &inputs, &r->program, err);
 }
 
@@ -171,7 +161,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     own.plan.target = WEFT_FOR_WEFT; /* the times are the same for any runtime */
     WEFT_TRY(weft_stages_create(&own, r->profile, &r->stages, err));
     WEFT_TRY(weft_measure_rehearsal_plan(r->config, r->stages.problem, &r->plan, err));
-    WEFT_TRY(lower_plan(r, err));
+    WEFT_TRY(lower_plan(r, &own, err));
     if (r->most_bytes > 0 && r->program->arena_bytes > r->most_bytes)
         return weft_fail(err, WEFT_E_INFEASIBLE,
                          "an arena of %lld bytes is beyond cluster.memory_limit",

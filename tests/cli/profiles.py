@@ -94,6 +94,24 @@ def a_planner_that_is_not_there_is_told_before_anything_is_measured(weft):
         assert "did you mean ilp?" in err and "measuring" not in err, err
 
 
+@drawn_case
+def ways_of_training_are_measured(weft):
+    """The step that is rehearsed has all buffers of its optimizer, and no averages over nodes."""
+    inter = {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}, "inter": {"alpha": "100us", "bandwidth": "100MB/s"}}
+    for way, changes in (("means", {"train__optimizer": {"type": "adam_mini", "lr": 1e-3}}),
+                         ("gossip", {"train__across": {"every": 2, "rule": "gossip"}})):
+        nodes = {"cluster__ranks_per_node": 1, "cluster__link": inter} if "train__across" in changes else {}
+        config = weft.write("run.json", tiny(train__steps=2, **changes, **nodes))
+        weft.expect(0, "profile", config, "-o", weft.path(f"{way}.profile.json"), "-q")
+        weft.expect(0, "train", config, "--profile", f"{way}.profile.json", "--run", way, "-q")
+
+
+@case
+def policies_that_the_cluster_lacks_are_told_before_ranks_start(weft):
+    config = weft.write("run.json", tiny(plan__policies="hsdp,fsdp"))
+    weft.expect(65, "profile", config, "-o", weft.path("no.json"), says=f"weft: {config}: $.plan.policies: hsdp")
+
+
 @case
 def check_reads_the_profile_that_it_is_given(weft):
     config, given = bare(weft), ("--profile", weft.path("profile.json"))

@@ -65,6 +65,14 @@ def record(subject, name, rows, reached, machine=None, root=ROOT):
     path.write_text(text_of(whole) + "\n")
 
 
+def close(subject, name, rows, reached, stores):
+    """Prints the reached goals of a bench, and records its figures if `stores` is set."""
+    for goal, (text, met) in reached.items():
+        print(f"{goal}: {text}{'' if met else ' (missed)'}")
+    if stores:
+        record(subject, name, rows, reached)
+
+
 def wrong_keys(where, entry, keys, may):
     bad = [f"{where}: no {key} that is a {kind.__name__}" for key, kind in keys.items()
            if not isinstance(entry.get(key), kind)]

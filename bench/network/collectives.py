@@ -140,10 +140,7 @@ def main():
             except Unavailable as why:
                 print(f"skipped: {why}")
                 return 77
-            for goal, (text, met) in reached.items():
-                print(f"{goal}: {text}{'' if met else ' (missed)'}")
-            if options.record:
-                results.record("network", name, rows, reached)
+            results.close("network", name, rows, reached, options.record)
     return 0
 
 

@@ -208,10 +208,7 @@ def main():
             f"{inside} of {len(errors)}, worst {100 * worst:.1f} %", inside >= 0.9 * len(errors) and worst <= 0.1),
         "parameters of local ranks": ("all runs" if alike else "not all", alike),
     }
-    for goal, (text, met) in reached.items():
-        print(f"{goal}: {text}{'' if met else ' (missed)'}")
-    if options.record:
-        results.record("network", "hosts", rows, reached)
+    results.close("network", "hosts", rows, reached, options.record)
     return 0
 
 

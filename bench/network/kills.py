@@ -99,10 +99,7 @@ def main():
                          sum(named for _, named, _ in kills), codes])
             print("  ".join(str(cell) for cell in rows[-1]), flush=True)
     reached = {"from a kill to the end of all ranks": (f"at most {worst / 1e3:.2f} s", worst <= 2000)}
-    for goal, (text, met) in reached.items():
-        print(f"{goal}: {text}{'' if met else ' (missed)'}")
-    if options.record:
-        results.record("network", "kills", rows, reached)
+    results.close("network", "kills", rows, reached, options.record)
     return 0
 
 

@@ -102,10 +102,7 @@ def main():
         "predicted step over the measured one": (f"worst {100 * worst:.1f} %", worst <= 0.1),
         "parameters of local ranks": ("all runs" if all(alike) else "not all", all(alike)),
     }
-    for goal, (text, met) in reached.items():
-        print(f"{goal}: {text}{'' if met else ' (missed)'}")
-    if options.record:
-        results.record("network", "nodes", rows, reached)
+    results.close("network", "nodes", rows, reached, options.record)
     return 0
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from results import record  # pylint: disable=wrong-import-position
+from results import close  # pylint: disable=wrong-import-position
 
 RANKS = [16, 128, 1024, 16384]
 # A model, a cluster of which links and devices are taken, and the latency that each node after the second adds.
@@ -157,12 +157,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name in options.tables.split(","):
             made[name] = TABLES[name](options, folder)
-    for _, reached in made.values():
-        for what, (value, met) in reached.items():
-            print(f"{what}: {value}{'' if met else ', missed'}")
-    if options.record:
-        for name, (rows, reached) in made.items():
-            record("scale", name, rows, reached)
+    for name, (rows, reached) in made.items():
+        close("scale", name, rows, reached, options.record)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -331,4 +332,11 @@ enum weft_status weft_file_make_directory(const char *path, struct weft_error *e
     if (*path == '\0') status = fail_create("a directory without a name", EINVAL, err);
     weft_text_finish(&part);
     return status;
+}
+
+int64_t weft_file_most_bytes(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur > INT64_MAX) return INT64_MAX;
+    return (int64_t)limit.rlim_cur;
 }

@@ -33,6 +33,10 @@ WEFT_MUST_USE enum weft_status weft_file_write(const char *path, const char *byt
  * this one. Call it only while no other thread writes there. */
 void weft_file_clear(const char *directory);
 
+/* The largest file that this process may write (RLIMIT_FSIZE); INT64_MAX: no limit. Above it the
+ * kernel ends the process with a signal, so check a size first. */
+int64_t weft_file_most_bytes(void);
+
 /* Makes a directory and its missing parents. WEFT_E_CREATE on failure. */
 WEFT_MUST_USE enum weft_status weft_file_make_directory(const char *path, struct weft_error *err);
 

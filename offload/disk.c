@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/units.h"
 
 enum { PATH_BYTES = 4096, MOST_NAMES = 100 };
@@ -206,20 +207,17 @@ enum weft_status weft_disk_open(const struct weft_disk_calls *calls, const char 
     return WEFT_OK;
 }
 
-/* Above RLIMIT_FSIZE the kernel ends the process with a signal, so this checks first. */
 static enum weft_status check_file_size(const struct weft_disk *disk, int64_t bytes,
                                         struct weft_error *err)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        (uint64_t)bytes <= (uint64_t)limit.rlim_cur)
-        return WEFT_OK;
+    const int64_t most_bytes = weft_file_most_bytes();
+    if (bytes <= most_bytes) return WEFT_OK;
     char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
     return weft_fail(err, WEFT_E_SYSTEM,
                      "%s: a file of %s is above the limit of file sizes, %s (RLIMIT_FSIZE): raise "
                      "it (ulimit -f)",
                      disk->directory, weft_units_show_bytes(bytes, want),
-                     weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+                     weft_units_show_bytes(most_bytes, most));
 }
 
 static enum weft_status fail_reserve(const struct weft_disk *disk, int64_t bytes, int reason,

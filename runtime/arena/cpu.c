@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/units.h"
 
 enum { STAT_BLOCK_BYTES = 512 };
@@ -19,19 +19,15 @@ enum { STAT_BLOCK_BYTES = 512 };
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-/* Above RLIMIT_FSIZE the kernel kills the process with a signal, so the limit is checked first. */
 static enum weft_status check_file_limit(int64_t bytes, struct weft_error *err)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        (uint64_t)bytes <= (uint64_t)limit.rlim_cur)
-        return WEFT_OK;
+    const int64_t most_bytes = weft_file_most_bytes();
+    if (bytes <= most_bytes) return WEFT_OK;
     char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
     return weft_fail(err, WEFT_E_SYSTEM,
                      "an arena of %s is above the limit of file sizes, %s, which binds shared "
                      "memory too (RLIMIT_FSIZE): raise it (ulimit -f) or lower the memory limit",
-                     weft_units_show_bytes(bytes, want),
-                     weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+                     weft_units_show_bytes(bytes, want), weft_units_show_bytes(most_bytes, most));
 }
 
 static enum weft_status fail_size(int64_t bytes, int reason, struct weft_error *err)

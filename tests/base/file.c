@@ -301,3 +301,16 @@ Test(file, directories_are_made_with_their_parents)
     cr_assert_eq(weft_file_make_directory("x/file", &err), WEFT_E_CREATE);
     cr_assert_str_eq(err.text, "cannot create x/file: Not a directory", "its path once");
 }
+
+Test(file, sizes_have_the_systems_limit)
+{
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = 12345678;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert_eq(weft_file_most_bytes(), 12345678);
+    if (limit.rlim_max != RLIM_INFINITY) return; /* this process may not raise it */
+    limit.rlim_cur = RLIM_INFINITY;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert_eq(weft_file_most_bytes(), INT64_MAX);
+}

@@ -114,6 +114,12 @@ void weft_exec_destroy(struct weft_exec *exec)
     free(exec);
 }
 
+/* Of a copy between the device and the host. */
+static enum weft_copy_direction direction_of(enum weft_op op)
+{
+    return weft_op_item(op)->role == WEFT_ROLE_UP ? WEFT_COPY_UP : WEFT_COPY_DOWN;
+}
+
 static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
     /* Without an update the state is unchanged and stays in place: a background save may read
@@ -176,11 +182,8 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_write(exec, bound->stream, bound->with.unit.unit);
         return;
     case WEFT_OP_COPY_UP:
-        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_UP, bound->with.unit.unit,
-                            bound->with.unit.from, bound->with.unit.bytes);
-        return;
     case WEFT_OP_COPY_DOWN:
-        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit,
+        weft_exec_push_copy(exec, bound->stream, direction_of(bound->op), bound->with.unit.unit,
                             bound->with.unit.from, bound->with.unit.bytes);
         return;
     case WEFT_OP_GRADIENT_DOWN:
@@ -193,18 +196,14 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_parameters_up(exec, bound->stream, bound->with.update);
         return;
     case WEFT_OP_SAVED_DOWN:
-    case WEFT_OP_INPUT_DOWN:
-        weft_exec_push_saved(exec, bound->stream, WEFT_COPY_DOWN, &bound->with.saved);
-        return;
     case WEFT_OP_SAVED_UP:
+    case WEFT_OP_INPUT_DOWN:
     case WEFT_OP_INPUT_UP:
-        weft_exec_push_saved(exec, bound->stream, WEFT_COPY_UP, &bound->with.saved);
+        weft_exec_push_saved(exec, bound->stream, direction_of(bound->op), &bound->with.saved);
         return;
     case WEFT_OP_PARAMETERS_DOWN:
-        weft_exec_push_slice(exec, bound->stream, WEFT_COPY_DOWN, &bound->with.slice);
-        return;
     case WEFT_OP_PARAMETERS_FETCH:
-        weft_exec_push_slice(exec, bound->stream, WEFT_COPY_UP, &bound->with.slice);
+        weft_exec_push_slice(exec, bound->stream, direction_of(bound->op), &bound->with.slice);
         return;
     case WEFT_OP_AVERAGE:
     case WEFT_OP_AVERAGE_GATHER:

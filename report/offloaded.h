@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports on offloaded bytes: the lane that binds the plan, the cost of each unit's bytes, and the
  * wear of a disk. */
-#ifndef WEFT_REPORT_AWAY_H
-#define WEFT_REPORT_AWAY_H
+#ifndef WEFT_REPORT_OFFLOADED_H
+#define WEFT_REPORT_OFFLOADED_H
 
 #include "plan/plan.h"
 #include "report/answer.h"

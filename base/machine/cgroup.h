@@ -2,8 +2,8 @@
 /* A control group (cgroup) is a set of processes with limits. A process is in one group of each
  * hierarchy, and the limits of this group and of all groups above it bind. Version 1 has a
  * hierarchy for each set of controllers, version 2 has one for all. */
-#ifndef WEFT_BASE_CGROUP_H
-#define WEFT_BASE_CGROUP_H
+#ifndef WEFT_BASE_MACHINE_CGROUP_H
+#define WEFT_BASE_MACHINE_CGROUP_H
 
 struct weft_cgroup_files {
     const char *groups; /* "/proc/self/cgroup": the groups of this process */

@@ -127,7 +127,7 @@ bool weft_local_is_stopped(const struct weft_comm *comm, int32_t rank);
 /* Appends the ranks that hold up this barrier, and those of the group that wait for them. */
 void weft_local_show_late(const struct weft_local_comm *c, struct weft_text *out);
 
-/* weft_local_control.c */
+/* local_control.c */
 
 /* Maps the control memory, announces this rank, and waits for all others. */
 enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_error *err);

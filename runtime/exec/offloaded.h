@@ -2,8 +2,8 @@
 /* State on a disk: a file (offload/store.h) keeps master and moments of a unit as blocks. The
  * blocks pass through a ring of seats on their way to the arena and back. Private to this
  * folder. */
-#ifndef WEFT_RUNTIME_EXEC_AWAY_H
-#define WEFT_RUNTIME_EXEC_AWAY_H
+#ifndef WEFT_RUNTIME_EXEC_OFFLOADED_H
+#define WEFT_RUNTIME_EXEC_OFFLOADED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 #include "runtime/exec/record.h"
 #include "runtime/exec/streams.h"
 
-struct exec_offloaded;   /* away.h */
+struct exec_offloaded;   /* offloaded.h */
 struct exec_deaths;      /* poison.h */
 struct exec_host;        /* host.h */
 struct exec_host_update; /* host_update.h; so is the next */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules that offload the state of units to a location of their choice. State streams through the
  * device's memory for its update, or the host updates it in place. */
-#ifndef WEFT_SCHEDULER_PLANNERS_HOMES_H
-#define WEFT_SCHEDULER_PLANNERS_HOMES_H
+#ifndef WEFT_SCHEDULER_PLANNERS_LOCATIONS_H
+#define WEFT_SCHEDULER_PLANNERS_LOCATIONS_H
 
 #include "scheduler/planners/rule.h"
 

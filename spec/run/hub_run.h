@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs of models of Hugging Face or Weft that have no config: the keys next to a model. */
-#ifndef WEFT_SPEC_HUB_RUN_H
-#define WEFT_SPEC_HUB_RUN_H
+#ifndef WEFT_SPEC_RUN_HUB_RUN_H
+#define WEFT_SPEC_RUN_HUB_RUN_H
 
 #include "base/text.h"
 #include "spec/config.h"

@@ -5,7 +5,8 @@
 Rules: layers (which folder may include which; no circles of files, of modules or of folders; no clock in
 planning, one includer of each foreign header, C++ only where CUDA is), sizes (files, functions,
 headers, sources in a folder), words (nothing unfinished,
-nothing of one machine), names (a static function names its object: verb_object), mirror (a test file has the path of its source, and its folder's meson.build
+nothing of one machine), names (a static function names its object: verb_object; a header's guard
+names its path), mirror (a test file has the path of its source, and its folder's meson.build
 lists it; a kernel has an emulated test), format (clang-format), symbols (what libraries export begins
 with weft_, and libweft asks the system for nothing that starts a process or takes a signal).
 Exit 0 when the rule holds, 1 with every violation on a line, 77 when it cannot be checked here.
@@ -240,6 +241,18 @@ def check_names(root):
         if len(names) > most:
             bad += names + [f"{folder}: {len(names)} static functions of one word, at most {most}: "
                             "name the object of each new one (fill_events, not fill)"]
+    return bad + wrong_guards(root)
+
+
+def wrong_guards(root):
+    """A moved or renamed header keeps no guard of its old path."""
+    bad = []
+    for path in sources(root, ".h"):
+        relative = path.relative_to(root)
+        guard = re.search(r"^#ifndef (WEFT_\w+_H)$", path.read_text(), re.M)
+        wanted = "WEFT_" + re.sub(r"[/.]", "_", str(relative)).upper()
+        if guard and guard[1] != wanted and relative.parts[0] != "include":
+            bad.append(f"{relative}: its guard is {guard[1]}, not {wanted}")
     return bad
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A planted mistake is a small kernel in two forms. The correct form has no finding. The other has
  * one mistake, which one check must find with all others off. */
-#ifndef WEFT_TESTS_EMULATION_PLANTED_H
-#define WEFT_TESTS_EMULATION_PLANTED_H
+#ifndef WEFT_TESTS_EMULATION_PLANTED_PLANTED_H
+#define WEFT_TESTS_EMULATION_PLANTED_PLANTED_H
 
 #include "tests/emulation/emu.h"
 #include "tests/emulation/harness.h"

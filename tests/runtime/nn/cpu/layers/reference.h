@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layers' forward in doubles and plain loops, written from the formulas and not from the
  * kernels: the oracle of forwards, and by central differences that of backwards. */
-#ifndef WEFT_TESTS_RUNTIME_NN_REFERENCE_H
-#define WEFT_TESTS_RUNTIME_NN_REFERENCE_H
+#ifndef WEFT_TESTS_RUNTIME_NN_CPU_LAYERS_REFERENCE_H
+#define WEFT_TESTS_RUNTIME_NN_CPU_LAYERS_REFERENCE_H
 
 #include <stdint.h>
 

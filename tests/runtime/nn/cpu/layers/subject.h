@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A subject is one layer with all the buffers of a call, each allocated alone and at exactly its
  * declared size, so that a sanitizer sees every overrun; filled with random numbers. */
-#ifndef WEFT_TESTS_RUNTIME_NN_SUBJECT_H
-#define WEFT_TESTS_RUNTIME_NN_SUBJECT_H
+#ifndef WEFT_TESTS_RUNTIME_NN_CPU_LAYERS_SUBJECT_H
+#define WEFT_TESTS_RUNTIME_NN_CPU_LAYERS_SUBJECT_H
 
 #include <stddef.h>
 

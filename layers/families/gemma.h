@@ -22,17 +22,7 @@
      .parts = n_heads, .epsilon = "eps", .shift = "1", .tensors = {weight}}
 /* From attention to the output of a block with norms before and after both parts. */
 #define WEFT_STEPS_GEMMA_END(queries, keys, values)                                                \
-    {.op = &weft_op_attend,                                                                        \
-     .in = {queries, keys, values},                                                                \
-     .out = {"attention"},                                                                         \
-     .causal = "1",                                                                                \
-     .heads = "heads",                                                                             \
-     .kv_heads = "kv_heads",                                                                       \
-     .head_dim = "head_dim",                                                                       \
-     .save = WEFT_WORD_LOG_SUMS,                                                                   \
-     .window = "window",                                                                           \
-     .scalar = "query_scalar",                                                                     \
-     .cap = "attention_cap"},                                                                      \
+    WEFT_STEP_ATTEND(queries, keys, values, "query_scalar", "attention_cap"),                      \
     {.op = &weft_op_product,                                                                       \
      .in = {"attention"},                                                                          \
      .out = {"attended"},                                                                          \

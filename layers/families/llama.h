@@ -72,7 +72,8 @@ extern const struct weft_field weft_llama_keys[WEFT_LLAMA_KEYS];
      .columns = "v",                                                                               \
      .tensors = {"attn.qkv.weight"},                                                               \
      .from = "attn.q:q attn.k:k attn.v:v"}
-#define WEFT_STEP_LLAMA_ATTEND(queries, keys, values)                                              \
+/* Causal attention within the window; by and most: expressions of scalar and cap, or NULL. */
+#define WEFT_STEP_ATTEND(queries, keys, values, by, most)                                          \
     {.op = &weft_op_attend,                                                                        \
      .in = {queries, keys, values},                                                                \
      .out = {"attention"},                                                                         \
@@ -81,7 +82,11 @@ extern const struct weft_field weft_llama_keys[WEFT_LLAMA_KEYS];
      .kv_heads = "kv_heads",                                                                       \
      .head_dim = "head_dim",                                                                       \
      .save = WEFT_WORD_LOG_SUMS,                                                                   \
-     .window = "window"}
+     .window = "window",                                                                           \
+     .scalar = by,                                                                                 \
+     .cap = most}
+#define WEFT_STEP_LLAMA_ATTEND(queries, keys, values)                                              \
+    WEFT_STEP_ATTEND(queries, keys, values, NULL, NULL)
 #define WEFT_STEPS_GATE(input, word)                                                               \
     {.op = &weft_op_product,                                                                       \
      .in = {input},                                                                                \

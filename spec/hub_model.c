@@ -128,6 +128,21 @@ static enum weft_status find_size(const struct hub_reading *reading, enum weft_h
                             row->key);
 }
 
+/* The number of classes is that of their names, and "num_labels" may repeat it. */
+static enum weft_status read_labels(struct hub_reading *reading,
+                                    const struct weft_json_value *labels)
+{
+    const char *key = reading->family->sizes[WEFT_HUB_CLASSES].key;
+    const struct weft_json_value *number = weft_json_member(reading->root, key);
+    int64_t n = (int64_t)weft_json_count(labels), given = n;
+    reading->keys[WEFT_HUB_CLASSES] = "id2label";
+    reading->sizes[WEFT_HUB_CLASSES] = n;
+    if (weft_json_kind(labels) != WEFT_JSON_OBJECT || n < 1)
+        return fail_key(reading, "id2label", "must be an object with a name for each class");
+    if (number == NULL || (weft_json_integer(number, &given) && given == n)) return WEFT_OK;
+    return fail_key(reading, key, "must be the number of classes in id2label, %" PRId64, n);
+}
+
 static enum weft_status read_size(struct hub_reading *reading, enum weft_hub_size size)
 {
     enum { MOST = INT32_MAX };
@@ -136,6 +151,9 @@ static enum weft_status read_size(struct hub_reading *reading, enum weft_hub_siz
     int64_t *out = &reading->sizes[size];
     char number[32];
     if (row->key == NULL) return WEFT_OK;
+    const struct weft_json_value *labels = weft_json_member(reading->root, "id2label");
+    if (size == WEFT_HUB_CLASSES && labels != NULL && weft_json_kind(labels) != WEFT_JSON_NULL)
+        return read_labels(reading, labels);
     WEFT_TRY(find_size(reading, size, &reading->keys[size], &value));
     if (value == NULL) {
         *out = size_of_rule(reading, row->missing);
@@ -159,6 +177,23 @@ static bool sizes_heads(const struct weft_hub_family *family)
     return row != NULL && row->missing != NULL;
 }
 
+/* An image is a square of whole patches. */
+static enum weft_status check_image(const struct hub_reading *reading)
+{
+    enum { MOST_SIDE = 4096, MOST_WIDTH = 1 << 24 };
+    const int64_t image = reading->sizes[WEFT_HUB_IMAGE], patch = reading->sizes[WEFT_HUB_PATCH];
+    const char *const *keys = reading->keys;
+    if (image % patch != 0 || image / patch > MOST_SIDE)
+        return fail_key(reading, keys[WEFT_HUB_IMAGE],
+                        "is %" PRId64 ", and must be a multiple of %s, %" PRId64
+                        ", with at most %d patches a side",
+                        image, keys[WEFT_HUB_PATCH], patch, MOST_SIDE);
+    if (patch > MOST_SIDE || patch * patch > MOST_WIDTH / reading->sizes[WEFT_HUB_CHANNELS])
+        return fail_key(reading, keys[WEFT_HUB_PATCH],
+                        "is %" PRId64 ", and a patch has more than %d numbers", patch, MOST_WIDTH);
+    return WEFT_OK;
+}
+
 /* The conditions that layer kinds have too, by the user's keys. */
 static enum weft_status check_sizes(struct hub_reading *reading)
 {
@@ -179,7 +214,7 @@ static enum weft_status check_sizes(struct hub_reading *reading)
         return fail_key(reading, keys[WEFT_HUB_ACTIVE], "is %" PRId64 ", more than %s, %" PRId64,
                         sizes[WEFT_HUB_ACTIVE], keys[WEFT_HUB_EXPERTS], sizes[WEFT_HUB_EXPERTS]);
     reading->head_dim = hidden / heads;
-    return WEFT_OK;
+    return reading->family->images ? check_image(reading) : WEFT_OK;
 }
 
 static enum weft_status read_sizes(struct hub_reading *reading)
@@ -566,6 +601,41 @@ static enum weft_status write_blocks(struct hub_reading *reading, struct weft_po
     return WEFT_OK;
 }
 
+/* Writes the size of a layer's input or output that follows from several of the user's. */
+static enum weft_status put_product(struct hub_reading *reading, struct weft_pool *pool,
+                                    struct weft_json_writer *writer, int layer, const char *key,
+                                    int64_t value, enum weft_hub_size named)
+{
+    weft_json_put_integer(writer, key, value);
+    return rename_key(reading, pool, layer, key, reading->keys[named]);
+}
+
+/* Writes the keys of a layer of a model of images, but for those of a norm. */
+static enum weft_status put_image(struct hub_reading *reading, struct weft_pool *pool,
+                                  enum weft_hub_place place, int layer,
+                                  struct weft_json_writer *writer)
+{
+    const int64_t *sizes = reading->sizes, side = sizes[WEFT_HUB_IMAGE] / sizes[WEFT_HUB_PATCH];
+    const int64_t area = sizes[WEFT_HUB_PATCH] * sizes[WEFT_HUB_PATCH];
+    if (place == WEFT_HUB_IN_EMBEDDING) {
+        WEFT_TRY(put_product(reading, pool, writer, layer, "hidden",
+                             sizes[WEFT_HUB_CHANNELS] * area, WEFT_HUB_PATCH));
+        WEFT_TRY(put_size(reading, pool, writer, layer, "outputs", WEFT_HUB_HIDDEN));
+        WEFT_TRY(put_size(reading, pool, writer, layer, "patch", WEFT_HUB_PATCH));
+        return WEFT_OK;
+    }
+    WEFT_TRY(put_size(reading, pool, writer, layer, "hidden", WEFT_HUB_HIDDEN));
+    if (place == WEFT_HUB_IN_POSITIONS) {
+        WEFT_TRY(put_product(reading, pool, writer, layer, "positions", side * side + 1,
+                             WEFT_HUB_IMAGE));
+        weft_json_put_bool(writer, "class_token", true);
+    } else if (place == WEFT_HUB_IN_HEAD) {
+        WEFT_TRY(put_size(reading, pool, writer, layer, "classes", WEFT_HUB_CLASSES));
+        weft_json_put_bool(writer, "first", true);
+    }
+    return WEFT_OK;
+}
+
 /* Writes a layer before or after the blocks. */
 static enum weft_status write_around(struct hub_reading *reading, struct weft_pool *pool,
                                      enum weft_hub_place place, int layer,
@@ -575,6 +645,12 @@ static enum weft_status write_around(struct hub_reading *reading, struct weft_po
     const bool embeds = place == WEFT_HUB_IN_EMBEDDING, heads = place == WEFT_HUB_IN_HEAD;
     const char *kind = weft_hub_kind_at(family, place);
     begin_layer(writer, weft_hub_name_at(family, place), kind);
+    if (family->images) {
+        WEFT_TRY(put_image(reading, pool, place, layer, writer));
+        WEFT_TRY(put_taken(reading, pool, layer, weft_kind_find(NULL, kind), writer));
+        weft_json_end_object(writer);
+        return WEFT_OK;
+    }
     if (embeds || heads) WEFT_TRY(put_size(reading, pool, writer, layer, "vocab", WEFT_HUB_VOCAB));
     if (embeds) WEFT_TRY(put_size(reading, pool, writer, layer, "positions", WEFT_HUB_POSITIONS));
     WEFT_TRY(put_size(reading, pool, writer, layer, "hidden", WEFT_HUB_HIDDEN));

@@ -61,11 +61,13 @@ static enum weft_status report_export(const struct weft_cli *cli,
                     done->family->architecture, (int)done->n_tensors,
                     weft_units_show_bytes(done->written.bytes, bytes), (int)done->written.n_files,
                     done->written.n_files == 1 ? "" : "s");
+    const bool images = done->family->images;
     if (source != NULL)
-        weft_answer_say(&answer, NULL, "config.json and tokenizer of %s\n", source);
+        weft_answer_say(&answer, NULL, "config.json and %s of %s\n",
+                        images ? "preparation of images" : "tokenizer", source);
     else
-        weft_answer_say(&answer, NULL,
-                        "config.json is made from the run's model; no tokenizer is known\n");
+        weft_answer_say(&answer, NULL, "config.json is made from the run's model%s\n",
+                        images ? "" : "; no tokenizer is known");
     return weft_cli_print_answer(cli, &answer, err);
 }
 

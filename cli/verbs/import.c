@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "library/hub/import.h"
 #include "report/answer.h"
+#include "runtime/train/generate.h"
 #include "spec/hub/families.h"
 
 static void tell_notes(const struct weft_config *config)
@@ -24,11 +25,12 @@ static enum weft_status report_import(const struct weft_cli *cli, const struct w
     weft_answer_word(&answer, "run", cli->output);
     weft_answer_integer(&answer, "layers", config->model->n_layers);
     weft_answer_integer(&answer, "parameters", config->model->parameters);
-    weft_answer_say(&answer, NULL,
-                    "%s: %" PRId64 " parameters in %d layers. Go on with `weft generate %s`, "
-                    "or `weft train CONFIG --from %s`\n",
-                    cli->output, config->model->parameters, (int)config->model->n_layers,
-                    cli->output, cli->output);
+    const bool generates =
+        weft_model_reads_tokens(config->model) && weft_generate_sees_later(config->model) == NULL;
+    weft_answer_say(&answer, NULL, "%s: %" PRId64 " parameters in %d layers. Go on with ",
+                    cli->output, config->model->parameters, (int)config->model->n_layers);
+    if (generates) weft_answer_say(&answer, NULL, "`weft generate %s`, or ", cli->output);
+    weft_answer_say(&answer, NULL, "`weft train CONFIG --from %s`\n", cli->output);
     return weft_cli_print_answer(cli, &answer, err);
 }
 
@@ -53,8 +55,9 @@ const struct weft_command weft_command_import = {
     .details =
         "DIR has config.json and model.safetensors, or shards with their index, in F32, BF16 or\n"
         "F16 (" WEFT_HUB_TRAINED_TYPES "). -o RUN is made: config.json in Weft's keys,\n"
-        "checkpoints/step-0 with the parameters, and hub/ with config.json and the tokenizer as\n"
-        "they were. `generate`, `export` and `train --from` take RUN as they take any run.\n"
+        "checkpoints/step-0 with the parameters, and hub/ with config.json and the tokenizer or\n"
+        "the preparation of images as they were. `generate`, `export` and `train --from` take RUN "
+        "as they take any run.\n"
         "A key whose computation no layer of Weft does is named and refused (exit 65), and so are\n"
         "tensors that are missing, left over, or of another shape. --set changes the keys of\n"
         "RUN/config.json besides the model's. docs/huggingface.md",

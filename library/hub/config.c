@@ -12,9 +12,10 @@
 /* A model's layers, as they stand in a config of Weft. */
 struct hub_writing {
     const struct weft_hub_family *family;
-    const struct weft_json_value *embedding, *types, *block, *norm, *head;
-    const struct weft_json_value *local; /* the first block with a window; NULL: none */
-    const struct weft_json_value *first; /* the first block */
+    const struct weft_json_value *embedding, *block, *norm, *head;
+    const struct weft_json_value *second; /* token types or positions, if the family has them */
+    const struct weft_json_value *local;  /* the first block with a window; NULL: none */
+    const struct weft_json_value *first;  /* the first block */
     int64_t first_local;
     int64_t n_blocks, positions;
     struct weft_json_writer *writer;
@@ -31,6 +32,21 @@ static const struct weft_json_value *find_value(const struct hub_writing *w, con
     return value != NULL ? value : weft_json_member(w->head, key);
 }
 
+/* The size of an image of square patches, by the layers; 0 for other sizes. */
+static int64_t image_size_of(const struct hub_writing *w, enum weft_hub_size size)
+{
+    int64_t patch = 1, inputs = 0, positions = 1, classes = 0;
+    if (!w->family->images) return 0;
+    weft_json_integer(weft_json_member(w->embedding, "patch"), &patch);
+    weft_json_integer(weft_json_member(w->embedding, "hidden"), &inputs);
+    weft_json_integer(weft_json_member(w->second, "positions"), &positions);
+    weft_json_integer(weft_json_member(w->head, "classes"), &classes);
+    if (size == WEFT_HUB_PATCH) return patch;
+    if (size == WEFT_HUB_CHANNELS) return inputs / (patch * patch);
+    if (size == WEFT_HUB_IMAGE) return (int64_t)sqrt((double)(positions - 1)) * patch;
+    return size == WEFT_HUB_CLASSES ? classes : 0;
+}
+
 static void put_sizes(const struct hub_writing *w)
 {
     for (int i = 0; i < WEFT_HUB_SIZES; i++) {
@@ -38,10 +54,12 @@ static void put_sizes(const struct hub_writing *w)
         const char *own = weft_hub_block_keys[i];
         if (size->key == NULL) continue;
         weft_json_key(w->writer, size->key);
-        if (i == WEFT_HUB_LAYERS)
+        if (image_size_of(w, i) > 0)
+            weft_json_add_integer(w->writer, image_size_of(w, i));
+        else if (i == WEFT_HUB_LAYERS)
             weft_json_add_integer(w->writer, w->n_blocks);
         else if (i == WEFT_HUB_TOKEN_TYPES)
-            weft_json_add_value(w->writer, weft_json_member(w->types, "types"));
+            weft_json_add_value(w->writer, weft_json_member(w->second, "types"));
         else if (i == WEFT_HUB_VOCAB || i == WEFT_HUB_POSITIONS)
             weft_json_add_value(
                 w->writer,
@@ -49,7 +67,7 @@ static void put_sizes(const struct hub_writing *w)
         else
             weft_json_add_value(w->writer, weft_json_member(w->block, own));
     }
-    if (w->family->sizes[WEFT_HUB_POSITIONS].key == NULL)
+    if (w->family->sizes[WEFT_HUB_POSITIONS].key == NULL && !w->family->images)
         weft_json_put_integer(w->writer, "max_position_embeddings", w->positions);
 }
 
@@ -167,11 +185,12 @@ static enum weft_status write_config(const struct hub_writing *w, const char *dt
     WEFT_TRY(put_keys(w, err));
     put_rope(w);
     put_window(w);
-    weft_json_put_bool(w->writer, "tie_word_embeddings",
-                       weft_json_string(weft_json_member(w->head, "tie"), &tie));
+    if (!w->family->images)
+        weft_json_put_bool(w->writer, "tie_word_embeddings",
+                           weft_json_string(weft_json_member(w->head, "tie"), &tie));
     weft_json_put_string(w->writer, "dtype", dtype);
     weft_json_put_string(w->writer, "torch_dtype", dtype);
-    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens && !w->family->images; i++) {
         weft_json_key(w->writer, tokens[i]);
         weft_json_add_null(w->writer);
     }
@@ -219,7 +238,7 @@ enum weft_status weft_hub_config_write(const struct weft_model *model,
     for (const struct weft_json_value *layer = weft_json_first(weft_json_root(document)); layer;
          layer = weft_json_next(layer), i++) {
         if (i == 0) w.embedding = layer;
-        if (i == 1 && family->masked) w.types = layer;
+        if (i == 1 && first > 1) w.second = layer;
         if (i == first) w.first = w.block = layer;
         if (i >= first && i < model->n_layers - layers_of->n_after)
             take_block(&w, i - first, layer);

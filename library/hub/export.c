@@ -172,7 +172,8 @@ static enum weft_status fill_folder(const struct hub_exporting *e, struct weft_h
     else if (changes)
         WEFT_TRY(copy_config(e, err));
     if (has_source) WEFT_TRY(weft_hub_source_copy(source, e->folder, !changes, err));
-    if (!has_source || !weft_hub_source_has(source, WEFT_HUB_GENERATION_NAME))
+    if (!e->map->family->images &&
+        (!has_source || !weft_hub_source_has(source, WEFT_HUB_GENERATION_NAME)))
         WEFT_TRY(make_generation(e, err));
     const struct weft_hub_write write = {.directory = e->folder,
                                          .sink = &weft_sink_system,

@@ -29,6 +29,7 @@ static const char *const kept_names[] = {
     "tokenizer.model",
     "chat_template.jinja",
     "chat_template.json",
+    "preprocessor_config.json",
 };
 enum { KEPT_NAMES = sizeof kept_names / sizeof *kept_names };
 

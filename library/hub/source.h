@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of Hugging Face that a model came from: config.json, generation_config.json and those
- * of the tokenizer. An import keeps them in RUN/hub, with the types and names of the tensors. */
+ * of the tokenizer or of the preparation of images. An import keeps them in RUN/hub, with the types
+ * and names of the tensors. */
 #ifndef WEFT_LIBRARY_HUB_SOURCE_H
 #define WEFT_LIBRARY_HUB_SOURCE_H
 

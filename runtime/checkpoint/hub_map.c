@@ -104,6 +104,42 @@ struct hub_piece {
     int64_t first, rows;
 };
 
+/* Sets the dimensions that an entry has in the files. */
+static enum weft_status set_dims(const struct hub_piece *piece, const struct weft_hub_row *row,
+                                 const struct weft_tensor *tensor, struct weft_hub_entry *out,
+                                 struct weft_error *err)
+{
+    const int64_t rows = piece->rows, columns = tensor->dims[1];
+    const char *patch = find_key(piece->layer, "patch");
+    const int64_t side = patch != NULL ? *(const int64_t *)(const void *)patch : 0;
+    out->n_dims = tensor->n_dims;
+    out->dims[0] = rows, out->dims[1] = columns;
+    switch (row->form) {
+    case WEFT_HUB_AS_IS:
+    case WEFT_HUB_LEFT_OUT:
+        break;
+    case WEFT_HUB_TRANSPOSED:
+        out->dims[0] = columns, out->dims[1] = rows;
+        break;
+    case WEFT_HUB_BATCHED:
+        out->n_dims = 3;
+        out->dims[0] = 1;
+        out->dims[1] = tensor->n_dims > 1 ? rows : 1;
+        out->dims[2] = tensor->n_dims > 1 ? columns : rows;
+        break;
+    case WEFT_HUB_PATCHES:
+        if (side < 1)
+            return weft_layer_refuse(err, piece->layer,
+                                     "files of a model of images have its weight by channels and "
+                                     "pixels: give it \"patch\", the pixels of a patch's side");
+        out->n_dims = 4;
+        out->dims[1] = columns / (side * side);
+        out->dims[2] = out->dims[3] = side;
+        break;
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status add_entry(struct weft_hub_map *map, const struct weft_model *model,
                                   const struct hub_piece *piece, struct weft_error *err)
 {
@@ -119,10 +155,8 @@ static enum weft_status add_entry(struct weft_hub_map *map, const struct weft_mo
                                    .tensor = piece->tensor,
                                    .first = piece->first,
                                    .elements = piece->rows * columns,
-                                   .n_dims = tensor->n_dims,
-                                   .dims = {piece->rows, columns},
                                    .transposed = row->form == WEFT_HUB_TRANSPOSED};
-    if (row->form == WEFT_HUB_TRANSPOSED) out->dims[0] = columns, out->dims[1] = piece->rows;
+    WEFT_TRY(set_dims(piece, row, tensor, out, err));
     map->n++;
     return out->name != NULL ? WEFT_OK : weft_fail_memory(err, "names of tensors");
 }

@@ -15,7 +15,7 @@ struct weft_hub_entry {
     int32_t tensor;          /* of the model */
     int64_t first, elements; /* its elements there */
     int32_t n_dims;
-    int64_t dims[2]; /* in the files */
+    int64_t dims[4]; /* in the files */
     bool transposed;
 };
 
@@ -25,7 +25,7 @@ struct weft_hub_map {
     const char *prefix;
     int32_t n;
     struct weft_hub_entry *entries; /* in order of tensors and elements; the first is the table of
-                                       tokens */
+                                       tokens, or the product of patches */
     int32_t *begins;                /* [n_tensors + 1]: a tensor's first entry */
 };
 
@@ -49,7 +49,8 @@ bool weft_hub_is_left_out(const struct weft_hub_map *map, const char *name);
 /* The name of the tensor in BERT's first files: gamma or beta of a norm; NULL: none.
  * It lasts as long as the pool. */
 const char *weft_hub_old_name(struct weft_pool *pool, const char *name);
-/* The name of a family's table of tokens without the prefix, and that of a head. */
+/* The name of a family's table of tokens, or product of patches, without the prefix, and that of a
+ * head. */
 const char *weft_hub_table_name(const struct weft_hub_family *family);
 const char *weft_hub_head_name(const struct weft_hub_family *family);
 

@@ -236,6 +236,20 @@ static const struct weft_hub_key bert_keys[] = {
     REFUSE("position_embedding_type", "\"absolute\""),
     REFUSE("is_decoder", "false"),
     END};
+/* Numbers of classes are sizes. Other problems have another loss. */
+static const struct weft_hub_key vit_keys[] = {
+    {"hidden_act", WEFT_HUB_COMPUTATION, "\"gelu\"", NULL, NULL},
+    {"hidden_dropout_prob", WEFT_HUB_DROPOUT, "0", NULL, NULL},
+    {"attention_probs_dropout_prob", WEFT_HUB_DROPOUT, "0", NULL, NULL},
+    {"layer_norm_eps", WEFT_HUB_NUMBERS, "1e-5", "1e-12", "eps"},
+    REFUSE("qkv_bias", "true"),
+    REFUSE("problem_type", "\"single_label_classification\"|null"),
+    NOTHING("id2label"),
+    NOTHING("label2id"),
+    NOTHING("encoder_stride"),
+    NOTHING("pooler_output_size"),
+    NOTHING("pooler_act"),
+    END};
 static const struct weft_hub_key gpt2_keys[] = {
     {"activation_function", WEFT_HUB_COMPUTATION, "\"gelu_new\"|\"gelu_pytorch_tanh\"", NULL, NULL},
     {"attn_pdrop", WEFT_HUB_DROPOUT, "0", "0.1", NULL},
@@ -446,6 +460,26 @@ static const struct weft_hub_family hub_families[] = {
      .missing_window = 4096,
      .keys = qwen3_keys,
      LLAMA_TENSORS},
+    {.type = "vit",
+     .architecture = "ViTForImageClassification",
+     .block = "encoder_block",
+     .norm = "layer_norm",
+     .embed_name = "patches",
+     .block_name = "h.{i}",
+     .norm_name = "ln_f",
+     .sizes = {[WEFT_HUB_HIDDEN] = {"hidden_size", NULL, 768, 0},
+               [WEFT_HUB_HEADS] = {"num_attention_heads", NULL, 12, 0},
+               [WEFT_HUB_FFN] = {"intermediate_size", NULL, 3072, 0},
+               [WEFT_HUB_LAYERS] = {"num_hidden_layers", NULL, 12, 0},
+               [WEFT_HUB_IMAGE] = {"image_size", NULL, 224, 0},
+               [WEFT_HUB_PATCH] = {"patch_size", NULL, 16, 0},
+               [WEFT_HUB_CHANNELS] = {"num_channels", NULL, 3, 0},
+               [WEFT_HUB_CLASSES] = {"num_labels", NULL, 2, 0}},
+     .images = true,
+     .keys = vit_keys,
+     .prefix = "vit.",
+     .block_module = "layers.{i}",
+     .rows = weft_hub_vit_rows},
 };
 enum { N_FAMILIES = sizeof hub_families / sizeof *hub_families };
 

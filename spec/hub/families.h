@@ -10,9 +10,10 @@
 /* The types of models, for messages and help: all, and those whose tensors are read and written. A
  * test compares the table of families. */
 #define WEFT_HUB_TYPES                                                                             \
-    "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"
+    "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3, " \
+    "vit"
 #define WEFT_HUB_TRAINED_TYPES                                                                     \
-    "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"
+    "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3, vit"
 
 /* A size of the model. The default may be one of two rules. */
 enum weft_hub_size {
@@ -26,6 +27,10 @@ enum weft_hub_size {
     WEFT_HUB_VOCAB,
     WEFT_HUB_POSITIONS,
     WEFT_HUB_TOKEN_TYPES,
+    WEFT_HUB_IMAGE, /* pixels a side */
+    WEFT_HUB_PATCH,
+    WEFT_HUB_CHANNELS,
+    WEFT_HUB_CLASSES, /* or the number of entries of "id2label" */
     WEFT_HUB_SIZES
 };
 enum { WEFT_HUB_AS_HEADS = -1, WEFT_HUB_FOUR_HIDDEN = -2 };
@@ -71,7 +76,7 @@ enum { WEFT_HUB_PATTERN_KEYS = 2 };
 
 struct weft_hub_family {
     const char *type;         /* "model_type" */
-    const char *architecture; /* the class with a head on the vocabulary */
+    const char *architecture; /* the class with a head on the vocabulary, or on classes */
     const char *block, *norm; /* layer kinds */
     const char *embed_name, *block_name, *norm_name;
     struct weft_hub_size_key sizes[WEFT_HUB_SIZES];
@@ -86,8 +91,10 @@ struct weft_hub_family {
     double missing_base;
     bool scales_embedding; /* token rows are multiplied by the root of hidden */
     bool masked; /* predicts masked tokens: more layers, and a head with a bias (layers.h) */
+    bool images; /* classifies patches of an image after a class token (layers.h) */
     const struct weft_hub_key *keys; /* up to one without a key */
     const char *prefix;              /* of tensors' names up to the head's */
+    const char *block_module;        /* after the prefix; NULL: as tensors' names begin */
     const struct weft_hub_row *rows; /* tensors; NULL: the family can be planned alone */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layers of a family's models: layers before the blocks, any number of blocks, layers after the
- * blocks. */
+ * blocks. Models of images have a product of patches and positions first, and a classifier last. */
 #ifndef WEFT_SPEC_HUB_LAYERS_H
 #define WEFT_SPEC_HUB_LAYERS_H
 
@@ -23,6 +23,9 @@ const char *weft_hub_name_at(const struct weft_hub_family *family, enum weft_hub
 /* The prefix of tensors' names at a place. */
 const char *weft_hub_prefix_at(enum weft_hub_place place, const char *prefix);
 
+/* Rows of a sample of a model of images of Hugging Face: its patches and the class token; 0: not
+ * known, or another model. */
+int64_t weft_hub_image_rows(const struct weft_json_value *root);
 /* Longest sequence of a model of Hugging Face or Weft; 0: not known. */
 int64_t weft_hub_positions(const struct weft_json_value *root);
 

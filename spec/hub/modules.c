@@ -9,7 +9,8 @@
 static void add_module(const struct weft_hub_family *family, const struct weft_hub_row *row,
                        int32_t block, struct weft_text *out)
 {
-    const char *name = row->hub, *number = strstr(name, "{i}");
+    const bool is_block = row->place == WEFT_HUB_IN_BLOCK && family->block_module != NULL;
+    const char *name = is_block ? family->block_module : row->hub, *number = strstr(name, "{i}");
     weft_text_add(out, weft_hub_prefix_at(row->place, family->prefix));
     if (number != NULL)
         weft_text_addf(out, "%.*s%d", (int)(number - name), name, block);

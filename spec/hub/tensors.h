@@ -8,12 +8,14 @@
 #include <stdbool.h>
 
 /* The layers of a family: an embedding, blocks, a norm and a head; for masked tokens also token
- * types and a norm before the blocks, and a product, an activation and a norm before the head
- * (layers.h). Files have the family's prefix on all names except those from the head's on. Base
- * models were saved without it. */
+ * types and a norm before the blocks, and a product, an activation and a norm before the head. For
+ * images a product of patches is the embedding, and positions follow (layers.h). Files have the
+ * family's prefix on all names except those from the head's on. Base models were saved without it.
+ */
 enum weft_hub_place {
     WEFT_HUB_IN_EMBEDDING,
     WEFT_HUB_IN_TYPES,
+    WEFT_HUB_IN_POSITIONS,
     WEFT_HUB_IN_EMBEDDING_NORM,
     WEFT_HUB_IN_BLOCK,
     WEFT_HUB_IN_NORM,
@@ -27,6 +29,8 @@ enum weft_hub_place {
 enum weft_hub_form {
     WEFT_HUB_AS_IS,
     WEFT_HUB_TRANSPOSED, /* [inputs, outputs] in the files */
+    WEFT_HUB_BATCHED,    /* [1, rows, columns] in the files; a vector is [1, 1, columns] */
+    WEFT_HUB_PATCHES,    /* [outputs, channels, side, side] in the files; the layer has "patch" */
     WEFT_HUB_LEFT_OUT    /* a parameter of a head that the family's class does not have */
 };
 
@@ -38,6 +42,6 @@ struct weft_hub_row {
     enum weft_hub_form form;
 };
 extern const struct weft_hub_row weft_hub_gpt2_rows[], weft_hub_llama_rows[], weft_hub_phi3_rows[],
-    weft_hub_olmo2_rows[], weft_hub_gemma_rows[], weft_hub_bert_rows[];
+    weft_hub_olmo2_rows[], weft_hub_gemma_rows[], weft_hub_bert_rows[], weft_hub_vit_rows[];
 
 #endif

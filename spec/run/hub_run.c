@@ -19,7 +19,7 @@ enum weft_status weft_hub_run_write(const char *path, struct weft_text *out, str
     weft_text_finish(&file);
     if (status != WEFT_OK) return status;
     const struct weft_json_value *root = weft_json_root(document);
-    const int64_t positions = weft_hub_positions(root);
+    const int64_t positions = weft_hub_positions(root), rows = weft_hub_image_rows(root);
     const bool is_model = weft_hub_model_is(root) || (weft_json_member(root, "layers") != NULL &&
                                                       weft_json_member(root, "version") == NULL);
     weft_json_destroy(document);
@@ -39,7 +39,9 @@ enum weft_status weft_hub_run_write(const char *path, struct weft_text *out, str
     weft_json_begin_object(&writer);
     weft_json_put_integer(&writer, "micro_batch", 1);
     weft_json_put_integer(&writer, "seq_len",
-                          0 < positions && positions < USUAL_TOKENS ? positions : USUAL_TOKENS);
+                          rows > 0                                    ? rows
+                          : 0 < positions && positions < USUAL_TOKENS ? positions
+                                                                      : USUAL_TOKENS);
     weft_json_put_integer(&writer, "steps", 1);
     weft_json_put_number(&writer, "clip_norm", 1);
     weft_json_key(&writer, "optimizer");

@@ -7,8 +7,8 @@
 #include "spec/config.h"
 
 /* Appends a run's config without its model, for a model of Hugging Face or Weft in this file or
- * folder: one rank, one sample of 2048 tokens or of the model's most positions, bf16, AdamW and
- * clipping. WEFT_E_NO_INPUT, or WEFT_E_DATA for another file. */
+ * folder: one rank, one sample of 2048 tokens, of the model's most positions or of an image, bf16,
+ * AdamW and clipping. WEFT_E_NO_INPUT, or WEFT_E_DATA for another file. */
 WEFT_MUST_USE enum weft_status weft_hub_run_write(const char *path, struct weft_text *out,
                                                   struct weft_error *err);
 

@@ -65,7 +65,7 @@ def a_model_of_hugging_face_needs_no_config(weft):
 @case
 def other_files_and_types_of_hugging_face_are_refused(weft):
     for content, says in (
-            ({**LLAMA, "model_type": "gemma9"}, ["$.model_type", "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3"]),
+            ({**LLAMA, "model_type": "gemma9"}, ["$.model_type", "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, olmo2, phi3, qwen2, qwen3, vit"]),
             ({**LLAMA, "attention_bias": True}, ["$.attention_bias: is true; must be false"]),
             ({**LLAMA, "head_dim": 255}, ["head_dim", "even number"]),
             ({**LLAMA, "vocab_size": 0}, ["$.vocab_size: must be an integer from 1"]),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of Hugging Face for the tests: config.json and random tensors of each family, and their files."""
 import json
+import math
 import os
 import random
 import struct
@@ -20,6 +21,10 @@ FAMILIES = {
              "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 48, "max_position_embeddings": 64,
              "type_vocab_size": 2, "vocab_size": 256, "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0,
              "attention_probs_dropout_prob": 0.0},
+    "vit": {"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_act": "gelu", "hidden_size": 32,
+            "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 48, "image_size": 24, "patch_size": 8,
+            "num_channels": 3, "qkv_bias": True, "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0,
+            "id2label": {str(i): f"class {i}" for i in range(5)}},
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 32, "n_head": 2, "n_layer": 3,
              "n_inner": None, "n_positions": 16, "vocab_size": 256, "activation_function": "gelu_new",
              "layer_norm_epsilon": 1e-5},
@@ -76,6 +81,22 @@ def shapes_of_bert(config):
     yield "cls.predictions.bias", [config["vocab_size"]]
 
 
+def shapes_of_vit(config):
+    width, inner, side = config["hidden_size"], config["intermediate_size"], config["patch_size"]
+    yield "vit.embeddings.cls_token", [1, 1, width]
+    yield "vit.embeddings.position_embeddings", [1, (config["image_size"] // side) ** 2 + 1, width]
+    parts = [("vit.embeddings.patch_embeddings.projection", [width, config["num_channels"], side, side])]
+    for i in range(config["num_hidden_layers"]):
+        at = f"vit.encoder.layer.{i}"
+        parts += [(f"{at}.attention.attention.{name}", [width, width]) for name in ("query", "key", "value")]
+        parts += [(f"{at}.attention.output.dense", [width, width]), (f"{at}.intermediate.dense", [inner, width]),
+                  (f"{at}.output.dense", [width, inner]), (f"{at}.layernorm_before", [width]),
+                  (f"{at}.layernorm_after", [width])]
+    for at, shape in parts + [("vit.layernorm", [width]), ("classifier", [len(config["id2label"]), width])]:
+        yield f"{at}.weight", shape
+        yield f"{at}.bias", shape[:1]
+
+
 def shapes_of_llama(config):
     kind, width, inner = config["model_type"], config["hidden_size"], config["intermediate_size"]
     size = config.get("head_dim") or width // config["num_attention_heads"]
@@ -121,12 +142,11 @@ def numbers(rng, dtype, count):
 
 def tensors_of(config, rng, dtypes):
     """(name, dtype, shape, bytes) of a model; each tensor has one of the dtypes."""
-    shapes = {"gpt2": shapes_of_gpt2, "bert": shapes_of_bert}.get(config["model_type"], shapes_of_llama)
+    shapes = {"gpt2": shapes_of_gpt2, "bert": shapes_of_bert, "vit": shapes_of_vit}.get(config["model_type"], shapes_of_llama)
     out = []
     for name, shape in shapes(config):
         dtype = rng.choice(dtypes)
-        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        out.append((name, dtype, shape, numbers(rng, dtype, count)))
+        out.append((name, dtype, shape, numbers(rng, dtype, math.prod(shape))))
     return out
 
 

@@ -52,6 +52,14 @@ def bert(hidden, heads, layers, **more):
             "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "position_embedding_type": "absolute", **more}
 
 
+def vit(hidden, heads, layers, patch=16, **more):
+    return {"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_act": "gelu",
+            "hidden_size": hidden, "num_attention_heads": heads, "num_hidden_layers": layers,
+            "intermediate_size": 4 * hidden, "image_size": 224, "patch_size": patch, "num_channels": 3, "qkv_bias": True,
+            "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+            "initializer_range": 0.02, "id2label": {str(i): f"LABEL_{i}" for i in range(1000)}, **more}
+
+
 LLAMA3 = {"rope_theta": 500000.0, "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
                                                   "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
 PUBLIC = {  # name: (parameters as published, config.json)
@@ -109,6 +117,10 @@ PUBLIC = {  # name: (parameters as published, config.json)
     "qwen3-32b": (32762123264, qwen3(5120, 64, 8, 25600, 64, 151936)),
     "phi-3-mini": (3821079552, llama(3072, 32, 32, 8192, 32, 32064, kind="phi3")),
     "olmo-2-7b": (7298617344, llama(4096, 32, 32, 11008, 32, 100352, kind="olmo2")),
+    "vit-base-patch16-224": (86567656, vit(768, 12, 12)),
+    "vit-base-patch32-384": (88297192, vit(768, 12, 12, 32, image_size=384)),
+    "vit-large-patch16-224": (304326632, vit(1024, 16, 24)),
+    "vit-huge-patch14-224": (632045800, vit(1280, 16, 32, 14, encoder_stride=16)),
     "r1-distill-qwen-1.5b": (1777088000, qwen2(1536, 12, 2, 8960, 28, 151936)),
 }
 QUANTIZED = {"bits": 4, "group_size": 128, "quant_method": "awq"}
@@ -128,6 +140,15 @@ REFUSED = {  # name: (the refused key, config.json); a model may also be read wi
     "qwen2-moe": ("model_type", llama(2048, 16, 16, 5632, 24, 151936, kind="qwen2_moe"), 0),
     "bert-decoder": ("is_decoder", bert(768, 12, 12, is_decoder=True), 0),
     "bert-relative": ("position_embedding_type", bert(768, 12, 12, position_embedding_type="relative_key"), 0),
+    "vit-base": ("architectures", vit(768, 12, 12, architectures=["ViTModel"]), 0),
+    "vit-masked": ("architectures", vit(768, 12, 12, architectures=["ViTForMaskedImageModeling"]), 0),
+    "vit-bias": ("qkv_bias", vit(768, 12, 12, qkv_bias=False), 0),
+    "vit-quick": ("hidden_act", vit(768, 12, 12, hidden_act="quick_gelu"), 0),
+    "vit-regression": ("problem_type", vit(768, 12, 12, problem_type="regression"), 0),
+    "vit-image": ("image_size", vit(768, 12, 12, image_size=230), 0),
+    "vit-oblong": ("image_size", vit(768, 12, 12, image_size=[224, 448]), 0),
+    "vit-labels": ("num_labels", vit(768, 12, 12, num_labels=999), 0),
+    "vit-names": ("id2label", vit(768, 12, 12, id2label=["a", "b"]), 0),
     "gelu": ("activation_function", gpt2(768, 12, 12, activation_function="relu"), 0),
 }
 
@@ -177,6 +198,28 @@ def missing_keys_have_the_defaults_of_transformers(weft):
     assert found == 354823168 and "vocab_size 50257" in told, told
     code, _, told = count(weft, alias | {"n_embd": 768})
     assert code == 65 and "$.hidden_size: is the same key as $.n_embd" in told, told
+
+
+@case
+def a_model_of_images_has_its_rows_and_classes(weft):
+    """The sequence is the class token and the patches, however long, and classes are the names or a number."""
+    base = vit(64, 4, 2, id2label=None, num_labels=11, image_size=800)
+    run = weft.write("run.json", tiny(train__seq_len=2501))
+    for content, classes, rows in ((base, 11, 2501), ({**base, "num_labels": None, "id2label": {"0": "a", "1": "b", "2": "c"}}, 3, 2501),
+                                   ({k: v for k, v in base.items() if k not in ("num_labels", "image_size")}, 2, 197)):
+        content = {key: value for key, value in content.items() if value is not None}
+        path = weft.write("config.json", content)
+        out = json.loads(weft.expect(0, "check", run, "--model", path, "--print", "--set", f"train.seq_len={rows}"))["model"]["layers"]
+        assert out[0]["hidden"] == 768 and out[0]["patch"] == 16 and out[-1]["classes"] == classes, out
+        assert out[1]["positions"] == rows and out[1]["class_token"] is True and out[-1]["first"] is True, out
+        found = json.loads(weft.expect(0, "estimate", "--hf", path, "-n", "8", "--json"))
+        assert found["parameters"] == 64 * (769 + 1 + rows) + 2 * 12 * 64 * 64 + 2 * 13 * 64 + 2 * 64 + 65 * classes, found
+    code, _, told = count(weft, {k: v for k, v in base.items() if k != "image_size"})
+    assert code == 0 and "image_size 224" in told and "num_labels" not in told, told
+    for key, value in (("num_labels", 1), ("patch_size", 0), ("num_channels", 2 ** 20)):
+        code, _, told = count(weft, base | {key: value})
+        blamed = "patch_size" if key == "num_channels" else key
+        assert code == 65 and f"$.{blamed}: " in told, (key, told)
 
 
 @case
@@ -281,7 +324,7 @@ def no_key_is_passed_over_in_silence(weft):
     nothing = known_to_change_nothing() | {"max_position_embeddings"}
     seq_len = 16  # wider windows bind nothing
     run = weft.write("run.json", tiny(train__seq_len=seq_len))
-    bases = [gpt2(64, 4, 2), llama(64, 8, 4, 96, 2, 100), mistral(64, 8, 4, 96, 2, 100, sliding_window=64),
+    bases = [gpt2(64, 4, 2), vit(64, 4, 2, image_size=80), llama(64, 8, 4, 96, 2, 100), mistral(64, 8, 4, 96, 2, 100, sliding_window=64),
              qwen2(64, 8, 4, 96, 2, 100), qwen3(64, 8, 4, 96, 2, 100),
              llama(64, 8, 4, 96, 2, 100, kind="mixtral", num_local_experts=4, num_experts_per_tok=2)]
     keys = ["qk_norm", "layer_types", "pruned_heads", "head_dim", "rope_theta", "sliding_window", "is_causal", "x",

@@ -74,6 +74,64 @@ def berts_first_files_are_read(weft):
 
 
 @case
+def a_pooler_of_vit_is_left_out_with_a_warning(weft):
+    """A base model without a classifier is refused by the name of its class."""
+    entries = tensors_of(FAMILIES["vit"], seeded(), ["F32"])
+    pooler = [("vit.pooler.dense.weight", "F32", [2], bytes(8)), ("vit.pooler.dense.bias", "F32", [2], bytes(8))]
+    write_hub(weft, "in", FAMILIES["vit"], entries + pooler)
+    weft.write("in/preprocessor_config.json", "{\"image_mean\": [0.5, 0.5, 0.5]}\n")
+    weft.expect(0, "import", "in", "-o", "run", says=["no such head", pooler[0][0], pooler[1][0]])
+    told = weft.expect(0, "export", "run", "--to", "hf", "-o", "out")
+    assert "preparation of images" in told and "tokenizer" not in told, told
+    same_model(weft, "out", entries)
+    assert content(weft, "out/preprocessor_config.json") == content(weft, "in/preprocessor_config.json")
+    write_hub(weft, "base", {**FAMILIES["vit"], "architectures": ["ViTModel"]}, entries[:-2] + pooler)
+    weft.expect(65, "import", "base", "-o", "never", says=["$.architectures", '"ViTModel"', '"ViTForImageClassification" alone'])
+    write_hub(weft, "none", FAMILIES["vit"], entries[:-2])
+    weft.expect(65, "import", "none", "-o", "never", says="missing (2): classifier.weight, classifier.bias")
+
+
+def images(**changes):
+    """A model of images of Weft: the patches of 16 by 16 pixels, 3 a side, with two channels."""
+    layers = [{"name": "cut", "type": "linear", "hidden": 512, "outputs": 32, "patch": 16},
+              {"name": "places", "type": "positions", "hidden": 32, "positions": 10, "class_token": True},
+              {"name": "deep.{i}", "type": "encoder_block", "repeat": 2, "hidden": 32, "heads": 4, "ffn": 40, "eps": 1e-6},
+              {"name": "last", "type": "layer_norm", "hidden": 32, "eps": 1e-6},
+              {"name": "top", "type": "classifier", "hidden": 32, "classes": 7, "first": True}]
+    for name, (key, value) in changes.items():
+        layer = next(layer for layer in layers if layer["name"] == name)
+        layer.pop(key) if value is None else layer.update({key: value})
+    return short(model={"layers": layers}, train__seq_len=10)
+
+
+@case
+def a_model_of_images_gets_a_config_that_reads_back(weft):
+    weft.expect(0, "train", weft.write("run.json", images()), "--run", "run", "-q")
+    weft.expect(0, "export", "run", "--to", "hf", "-o", "out")
+    config = json.loads(content(weft, "out/config.json"))
+    sizes = {"image_size": 48, "patch_size": 16, "num_channels": 2, "num_labels": 7, "layer_norm_eps": 1e-6,
+             "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 40, "num_hidden_layers": 2}
+    assert config["model_type"] == "vit" and {key: config[key] for key in sizes} == sizes, config
+    assert not [key for key in config if "token" in key or "tie" in key], config
+    assert sorted(os.listdir(weft.path("out"))) == ["config.json", "model.safetensors"]
+    shapes = {name: entry[1] for name, entry in read_hub(weft, "out").items()}
+    assert shapes["vit.embeddings.patch_embeddings.projection.weight"] == [32, 2, 16, 16]
+    assert shapes["vit.embeddings.cls_token"] == [1, 1, 32] and shapes["vit.embeddings.position_embeddings"] == [1, 10, 32]
+    weft.expect(0, "import", "out", "-o", "back")
+    weft.expect(0, "export", "back", "--to", "hf", "-o", "twice")
+    assert read_hub(weft, "out") == read_hub(weft, "twice")
+    weft.expect(0, "train", "run.json", "--from", "out", "--run", "next", "-q")
+    for number, (changes, says) in enumerate((
+            ({"cut": ("patch", None)}, 'give it "patch"'), ({"places": ("positions", 11)}, "positions is"),
+            ({"places": ("class_token", None)}, "class_token"), ({"top": ("first", None)}, "first"),
+            ({"top": ("pooler", True)}, "pooler.weight"), ({"cut": ("bias", False)}, "bias"))):
+        weft.expect(0, "train", weft.write("run.json", images(**changes)), "--run", f"run{number}", "-q")
+        weft.expect(65, "export", f"run{number}", "--to", "hf", "-o", "never", says=says)
+    weft.expect(65, "train", weft.write("run.json", images(cut=("patch", 15))), "--run", "never", says="225 pixels of a patch")
+    assert not [name for name in os.listdir(weft.path(".")) if name.startswith("never")]
+
+
+@case
 def an_export_may_have_shards_and_another_type(weft):
     rng = seeded()
     config = FAMILIES["qwen3"]
@@ -186,7 +244,7 @@ def other_features_are_named_and_refused(weft):
             ({"model_type": "gemma3"}, "$.model_type"), ({"quantization_config": {"bits": 4}}, "$.quantization_config"),
             ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "rope_scaling"),
             ({"architectures": ["LlamaForSequenceClassification"]}, "$.architectures"),
-            ({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}, "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3"),
+            ({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}, "bert, gemma, gemma2, gemma3_text, gpt2, llama, mistral, olmo2, phi3, qwen2, qwen3, vit"),
             ({"intermediate_size": 64}, "of another shape (6)"), ({"num_hidden_layers": 3}, "missing (9)"),
             ({"num_hidden_layers": 1}, "not the model's (9)"), ({"tie_word_embeddings": True}, "is not the token table"))):
         write_hub(weft, f"in{number}", {**FAMILIES["llama"], **changes}, entries)

@@ -14,7 +14,9 @@ LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_s
          "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False}
 GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 64, "n_layer": 2, "n_head": 4,
         "n_positions": 64, "vocab_size": 256}
-MODELS = {"llama": LLAMA, "tied": {**LLAMA, "tie_word_embeddings": True},
+VIT = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": 64, "num_hidden_layers": 2,
+       "num_attention_heads": 4, "intermediate_size": 96, "image_size": 32, "patch_size": 8, "num_labels": 5}
+MODELS = {"vit": VIT, "llama": LLAMA, "tied": {**LLAMA, "tie_word_embeddings": True},
           "qwen3": {**LLAMA, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "head_dim": 16}, "gpt2": GPT2}
 PLAN = ("--cluster", "h100-8", "--work-limit", "100M", "-q")
 # Looks all modules up in a model without memory, and applies the prefix lists of the snippet by name.
@@ -22,7 +24,8 @@ LOOK_UP = """
 import json, sys, torch, transformers
 config = transformers.AutoConfig.from_pretrained(sys.argv[1])
 with torch.device("meta"):
-    model = transformers.AutoModelForCausalLM.from_config(config)
+    of = transformers.AutoModelForImageClassification if config.model_type == "vit" else transformers.AutoModelForCausalLM
+    model = of.from_config(config)
 modules = dict(model.named_modules())
 for unit in json.load(open(sys.argv[2]))["units"]:
     for name in unit["modules"]:
@@ -56,6 +59,9 @@ def modules_are_those_of_the_model(weft):
     assert any(unit["modules"] == ["model.embed_tokens", "lm_head"] for unit in tied["units"]), tied["units"]
     names = modules_of(export(weft, "gpt2"))
     assert {"transformer.wte", "transformer.wpe", "transformer.h.0", "transformer.ln_f", "lm_head"} <= set(names), names
+    names = modules_of(export(weft, "vit"))
+    assert names == ["vit.embeddings.patch_embeddings.projection", "vit.embeddings", "vit.layers.0", "vit.layers.1",
+                     "vit.layernorm", "classifier"], names
     snippet = weft.expect(0, "export", "llama.json", "--to", "fsdp2", "--snippet")
     assert '["model.layers.0"]' in snippet, snippet
 

@@ -251,9 +251,8 @@ static const struct weft_field_table schedule_table = {
     "lr_schedule", "The learning rate over the steps.", ROWS(schedule_fields)};
 
 #define DATA_FORMAT_TEXT                                                                           \
-    "auto: a token file if it has a header, otherwise a text; other files are refused; bytes: "    \
-    "the "                                                                                         \
-    "bytes of any file"
+    "auto: a token file or a file of samples if it has the header, otherwise a text; other files " \
+    "are refused; bytes: the bytes of any file"
 
 static const char *const data_formats[] = {"auto", "bytes", NULL};
 static const struct weft_field data_fields[] = {
@@ -295,7 +294,8 @@ static const struct weft_field_table validation_data_table = {
 
 static const struct weft_field validation_fields[] = {
     {"data", WEFT_FIELD_SHORT, 0, "null", 0, 0, NULL, &validation_data_table,
-     "path of the held-out data: texts or token files, as above, and no file of train.data"},
+     "path of the held-out data: texts, token files or files of samples, as above, and no file of "
+     "train.data"},
     {"share", WEFT_FIELD_NUMBER, AT(weft_train, validation.share), "0", 0, 0.9, NULL, NULL,
      "or: this share of train.data, from its end, is held out"},
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, validation.every), "100", 1, 1e12, NULL, NULL,
@@ -381,11 +381,10 @@ static const struct weft_field train_fields[] = {
     {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
      "seed of the initial parameters and of the order of the data"},
     {"data", WEFT_FIELD_SHORT, 0, "null", 0, 0, NULL, &data_table,
-     "path of a text, read as bytes, or of a token file (llm.c's; its header has the number of "
-     "tokens modulo 2^32), or a pattern of these paths (train_*.bin), which are read as one; "
-     "needed "
-     "to train. Other files are refused, unless given as `{\"path\": PATH, \"format\": "
-     "\"bytes\"}`"},
+     "path of a text, read as bytes, of a token file (llm.c's; its header has the number "
+     "of tokens modulo 2^32), or of a file of samples (docs/usage.md, Images); a pattern of such "
+     "paths (train_*.bin) is read as one; needed to train. "
+     "Other files are refused, unless given as `{\"path\": PATH, \"format\": \"bytes\"}`"},
     {"padding", WEFT_FIELD_OBJECT, AT(weft_train, padding), "null", 0, 0, NULL, &padding_table,
      "targets without a loss; left out: all targets count"},
     {"masked", WEFT_FIELD_OBJECT, AT(weft_train, masked), "null", 0, 0, NULL, &masked_table,

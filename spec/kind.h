@@ -57,7 +57,7 @@ struct weft_kinds {
 
 enum weft_kind_input {
     WEFT_READS_ROWS,    /* output of the previous layer: it cannot be the first trained layer */
-    WEFT_READS_NUMBERS, /* the same, or as first layer one row of text a sample */
+    WEFT_READS_NUMBERS, /* the same, or as first layer rows of samples or of text */
     WEFT_READS_TOKENS   /* a table that forward reads rows of: it can only be first */
 };
 enum weft_kind_loss { WEFT_NO_LOSS, WEFT_LOSS_OF_ROWS, WEFT_LOSS_OF_SAMPLES };

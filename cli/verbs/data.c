@@ -10,7 +10,13 @@
 #include "text/token_file.h"
 #include "text/tokenizer.h"
 
-enum { MOST_FILE_BYTES = 1 << 30, BYTE_VALUES = 256, NEWLINE = 10, PIECE_TOKENS = 65536 };
+enum {
+    MOST_FILE_BYTES = 1 << 30,
+    BYTE_VALUES = 256,
+    NEWLINE = 10,
+    PIECE_TOKENS = 65536,
+    LABEL_WORDS = 4
+};
 
 /* Packing */
 
@@ -173,6 +179,49 @@ static enum weft_status find_largest(struct weft_corpora *corpora, int32_t *out,
     return status;
 }
 
+/* The largest label. Reads all of them. */
+static enum weft_status find_largest_label(struct weft_corpora *corpora, int32_t *out,
+                                           struct weft_error *err)
+{
+    const struct weft_sample_file *form = &corpora->samples;
+    const int64_t words = weft_sample_file_words(form), label = weft_sample_file_label_words(form);
+    int32_t piece[LABEL_WORDS];
+    *out = -1;
+    for (int64_t i = 0; i < form->n; i++) {
+        WEFT_TRY(weft_corpora_read(corpora, (i + 1) * words - label, label, piece, err));
+        const int32_t of = weft_sample_file_label(form, piece);
+        if (of < 0)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: sample %" PRId64 " (from 0) has label %d: labels are from 0 on",
+                             corpora->path, i, (int)of);
+        if (of > *out) *out = of;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status emit_sample_facts(const struct weft_cli *cli,
+                                          const struct weft_corpora *corpora, int32_t largest,
+                                          struct weft_error *err)
+{
+    const struct weft_sample_file *form = &corpora->samples;
+    struct weft_answer answer = {0};
+    weft_answer_word(&answer, "path", corpora->path);
+    weft_answer_word(&answer, "form", "samples");
+    weft_answer_integer(&answer, "files", corpora->n);
+    weft_answer_integer(&answer, "samples", form->n);
+    weft_answer_integer(&answer, "rows", form->rows);
+    weft_answer_integer(&answer, "numbers", form->width);
+    weft_answer_integer(&answer, "number_bits", 8 * form->number_bytes);
+    weft_answer_integer(&answer, "least_classes", (int64_t)largest + 1);
+    weft_answer_say(&answer, NULL,
+                    "%s: %" PRId64 " samples of %" PRId64 " rows of %" PRId64
+                    " numbers of %d bits in %d files; the largest label is %d, so classes must be "
+                    "at least %" PRId64 "\n",
+                    corpora->path, form->n, form->rows, form->width, 8 * (int)form->number_bytes,
+                    (int)corpora->n, (int)largest, (int64_t)largest + 1);
+    return weft_cli_emit_answer(cli, &answer, err);
+}
+
 static enum weft_status emit_facts(const struct weft_cli *cli, const struct weft_corpora *corpora,
                                    int32_t largest, struct weft_error *err)
 {
@@ -200,8 +249,12 @@ static enum weft_status run_info(const struct weft_cli *cli, struct weft_error *
         return weft_fail(err, WEFT_E_USAGE, "data info: give one file, or one pattern in quotes");
     WEFT_TRY(
         weft_corpora_open(cli->operands[1], "data info", WEFT_DATA_AUTO, INT64_MAX, &corpora, err));
-    enum weft_status status = find_largest(&corpora, &largest, err);
-    if (status == WEFT_OK) status = emit_facts(cli, &corpora, largest, err);
+    const bool samples = corpora.samples.n > 0;
+    enum weft_status status = samples ? find_largest_label(&corpora, &largest, err)
+                                      : find_largest(&corpora, &largest, err);
+    if (status == WEFT_OK)
+        status = samples ? emit_sample_facts(cli, &corpora, largest, err)
+                         : emit_facts(cli, &corpora, largest, err);
     weft_corpora_close(&corpora);
     return status;
 }
@@ -225,7 +278,8 @@ const struct weft_command weft_command_data = {
         "tokenizer.json of Hugging Face with byte-pair encoding, as of GPT-2, Llama 3 or Qwen. "
         "Its token <|endoftext|> or <|end_of_text|> precedes each document. Without a tokenizer "
         "tokens are bytes, and a document ends with a line's end. info counts the tokens of a "
-        "file, and tells the vocabulary that they need.",
+        "file, and tells the vocabulary that they need, or the samples of a file of samples and "
+        "the classes.",
     .flags = "--tokenizer --field --nfc",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,

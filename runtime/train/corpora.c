@@ -55,7 +55,8 @@ static enum weft_status match_paths(struct weft_corpora *corpora, struct weft_er
 
 static const char *form_of(const struct weft_corpus *corpus)
 {
-    return corpus->text               ? "a text"
+    return corpus->samples.n > 0      ? "of samples"
+           : corpus->text             ? "a text"
            : corpus->token_bytes == 2 ? "of 16-bit tokens"
                                       : "of 32-bit tokens";
 }
@@ -137,10 +138,18 @@ static enum weft_status open_all(struct weft_corpora *corpora, enum weft_data_fo
                 "%s is %s, and %s, which matches %s too, is %s: give files of one form",
                 corpora->paths[i], form_of(corpus), corpora->paths[0], corpora->path,
                 form_of(&corpora->all[0]));
+        if (!weft_sample_file_alike(&corpus->samples, &corpora->all[0].samples))
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s has samples of another size than %s, which matches %s too",
+                             corpora->paths[i], corpora->paths[0], corpora->path);
+        corpora->samples.n += corpus->samples.n;
         corpora->first[i] = corpora->tokens;
         corpora->tokens += corpus->tokens;
     }
     corpora->text = corpora->all[0].text;
+    const int64_t n = corpora->samples.n;
+    corpora->samples = corpora->all[0].samples;
+    corpora->samples.n = n;
     return WEFT_OK;
 }
 
@@ -211,7 +220,7 @@ enum weft_status weft_corpora_check(struct weft_corpora *corpora, struct weft_er
     int64_t pieces = share_pieces(corpora, WEFT_CORPORA_CHECKED);
     for (int32_t i = 0; i < corpora->n; i++) {
         const struct weft_corpus *corpus = &corpora->all[i];
-        if (corpus->text) continue;
+        if (corpus->text || corpus->samples.n > 0) continue;
         WEFT_TRY(open_again(corpora, i, err));
         WEFT_TRY(weft_corpus_check(corpus, pieces, err));
         if (corpus->tokens > UINT32_MAX)

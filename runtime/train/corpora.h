@@ -18,7 +18,8 @@ struct weft_corpora {
     const char *path; /* the caller's: a file or a pattern */
     const char *key;  /* the caller's: config key, for messages */
     bool text;
-    int64_t tokens; /* of all files */
+    struct weft_sample_file samples; /* of all files; n is 0 for other forms */
+    int64_t tokens;                  /* of all files */
     int32_t n;
     struct weft_corpus *all; /* [n] */
     int64_t *first;          /* [n]: tokens of the files before */

@@ -195,6 +195,14 @@ static enum weft_status find_form(struct weft_corpus *corpus, const char *key, i
                          "%s: a token file of %" PRId64 " bytes, shorter than its header of %d",
                          corpus->path, length, HEADER_BYTES);
     }
+    if (weft_sample_file_are(header, got)) {
+        WEFT_TRY(
+            weft_sample_file_read_header(corpus->path, header, got, length, &corpus->samples, err));
+        corpus->tokens = corpus->samples.n * weft_sample_file_words(&corpus->samples);
+        corpus->first_byte = HEADER_BYTES;
+        corpus->token_bytes = corpus->samples.number_bytes;
+        return WEFT_OK;
+    }
     if (magic >= FIRST_DAY && magic <= LAST_DAY) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: begins with %" PRId64
@@ -319,7 +327,8 @@ enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, 
         int64_t token = 0;
         for (int64_t b = 0; b < width; b++)
             token |= (int64_t)bytes[i * width + b] << (8 * b);
-        if (token >= corpus->vocab) return fail_token(corpus, at + i, token, err);
+        if (token >= corpus->vocab && corpus->samples.n == 0)
+            return fail_token(corpus, at + i, token, err);
         out[i] = (int32_t)token;
     }
     return WEFT_OK;
@@ -336,7 +345,7 @@ enum weft_status weft_corpus_check(const struct weft_corpus *corpus, int64_t pie
 {
     int64_t count = WEFT_CORPUS_CHECKED_BYTES / corpus->token_bytes;
     int64_t all = (corpus->tokens + count - 1) / count, n = pieces < all ? pieces : all;
-    if (corpus->text) return WEFT_OK;
+    if (corpus->text || corpus->samples.n > 0) return WEFT_OK;
     int32_t *tokens = malloc((size_t)count * sizeof *tokens);
     if (tokens == NULL) return weft_fail_memory(err, "a look at the data");
     enum weft_status status = WEFT_OK;

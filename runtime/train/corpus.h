@@ -5,6 +5,9 @@
  * first bytes decide. The header counts modulo 2^32, so a file of 2^31 tokens or more takes their
  * number from its length.
  *
+ * A corpus may also be samples with labels (sample_file.h). Its tokens are then words of 8 or 32
+ * bits, and every record has as many.
+ *
  * Files are treated as hostile: every claim is checked, and a file that changes during a run is an
  * error, never a signal. */
 #ifndef WEFT_RUNTIME_TRAIN_CORPUS_H
@@ -16,6 +19,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "runtime/train/samples/sample_file.h"
 #include "spec/config.h"
 
 enum {
@@ -32,7 +36,8 @@ struct weft_corpus {
     int64_t tokens;     /* in the file */
     int64_t first_byte; /* of token 0 */
     int32_t token_bytes;
-    int64_t vocab; /* every token must be below it */
+    int64_t vocab;                   /* every token must be below it; of samples any word is read */
+    struct weft_sample_file samples; /* {0}: no samples */
 };
 
 /* Opens a file. WEFT_E_NO_INPUT if it does not exist; WEFT_E_PERMISSION; WEFT_E_SYSTEM at the limit

@@ -18,11 +18,13 @@ struct weft_data {
     int64_t of;      /* held-out samples of one evaluation */
     int64_t classes; /* of a classifier; 0: the target is the next token */
     bool tokens;     /* the model begins with an embedding */
+    int64_t record;  /* words of a sample with its label; 0: samples begin at any token */
     uint64_t seed;
     struct weft_padding padding;
     struct weft_masking masked;
-    int64_t vocab;   /* of the embedding */
-    int32_t *sample; /* [sample_tokens + 1], scratch */
+    int64_t vocab;       /* of the embedding */
+    int32_t *sample;     /* [read_tokens], scratch */
+    int64_t read_tokens; /* of a sample, with its targets */
 };
 
 /* The least vocabulary among the layers that have one. */
@@ -61,12 +63,19 @@ static enum weft_status take_part(struct weft_data *data, const struct weft_trai
     int64_t held = 0;
     if (train->validation.data == NULL)
         held = (int64_t)((double)data->corpora.tokens * train->validation.share);
+    if (data->record > 0) held -= held % data->record;
     data->shares = data->part == WEFT_DATA_HELD_OUT && train->validation.data == NULL;
     data->first = data->shares ? data->corpora.tokens - held : 0;
     data->length = data->shares                       ? held
                    : data->part == WEFT_DATA_TRAINING ? data->corpora.tokens - held
                                                       : data->corpora.tokens;
-    if (data->length > data->sample_tokens) return WEFT_OK;
+    if (data->length >= data->read_tokens) return WEFT_OK;
+    if (data->record > 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s has %" PRId64 " samples, and train.validation.share leaves none %s: "
+                         "use more samples, or another share",
+                         data->corpora.path, data->corpora.samples.n,
+                         data->shares ? "to hold out" : "to train on");
     return weft_fail(err, WEFT_E_DATA,
                      "%s has %" PRId64 " %s%s, but one sample takes %" PRId64
                      " (the sequence and the token after it): use a longer file%s or a smaller "
@@ -76,6 +85,31 @@ static enum weft_status take_part(struct weft_data *data, const struct weft_trai
                      : data->shares ? " held out"
                                     : " that are not held out",
                      data->sample_tokens + 1, held == 0 ? "" : ", another train.validation.share");
+}
+
+/* Compares the sizes of a file's samples with the model's. */
+static enum weft_status check_samples(const struct weft_data *data, const struct weft_model *model,
+                                      struct weft_error *err)
+{
+    const struct weft_sample_file *form = &data->corpora.samples;
+    const struct weft_layer *first = &model->layers[0];
+    if (data->tokens)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s is a file of samples of numbers, and layer %s reads tokens: give a "
+                         "text or a token file, or begin the model with a linear layer",
+                         data->corpora.path, first->name);
+    if (data->classes == 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s is a file of samples, which have a label each, and layer %s predicts "
+                         "tokens: end the model with a classifier",
+                         data->corpora.path, model->layers[model->n_layers - 1].name);
+    if (form->rows == data->seq_len && form->width == first->hidden) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s has samples of %" PRId64 " rows of %" PRId64
+                     " numbers, and the model reads train.seq_len rows, %" PRId64 ", of %" PRId64
+                     ": write such samples, with a first row for the class token if the model has "
+                     "one",
+                     data->corpora.path, form->rows, form->width, data->seq_len, first->hidden);
 }
 
 static enum weft_status fill_data(struct weft_data *data, const struct weft_config *config,
@@ -99,14 +133,18 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
         other ? "train.validation.data" : "train.data",
         (enum weft_data_format)(other ? train->validation.data_format : train->data_format),
         least_vocab(model), &data->corpora, err));
-    if (!data->tokens && !data->corpora.text) {
+    data->read_tokens = data->sample_tokens + 1;
+    if (data->corpora.samples.n > 0) {
+        WEFT_TRY(check_samples(data, model, err));
+        data->record = data->read_tokens = weft_sample_file_words(&data->corpora.samples);
+    } else if (!data->tokens && !data->corpora.text) {
         return weft_fail(err, WEFT_E_DATA,
-                         "%s is a token file, and layer %s reads numbers: give a text, or begin "
-                         "the model with an embedding",
+                         "%s is a token file, and layer %s reads numbers: give a file of samples "
+                         "or a text, or begin the model with an embedding",
                          data->corpora.path, model->layers[0].name);
     }
     WEFT_TRY(take_part(data, train, err));
-    data->sample = malloc((size_t)(data->sample_tokens + 1) * sizeof *data->sample);
+    data->sample = malloc((size_t)data->read_tokens * sizeof *data->sample);
     return data->sample != NULL ? WEFT_OK : weft_fail_memory(err, "a sample");
 }
 
@@ -135,13 +173,15 @@ void weft_data_close(struct weft_data *data)
 
 int64_t weft_data_place(const struct weft_data *data, int64_t step, int64_t sample)
 {
-    uint64_t places = (uint64_t)(data->length - data->sample_tokens);
+    const int64_t unit = data->record > 0 ? data->record : 1;
+    uint64_t places = (uint64_t)((data->length - data->read_tokens) / unit + 1);
     if (data->part == WEFT_DATA_TRAINING) {
         uint64_t stream = weft_hash_string("data") + (uint64_t)step;
-        return data->first + (int64_t)weft_rng_below(data->seed, stream, (uint64_t)sample, places);
+        return data->first +
+               unit * (int64_t)weft_rng_below(data->seed, stream, (uint64_t)sample, places);
     }
     double share = data->of > 1 ? (double)sample / (double)(data->of - 1) : 0;
-    return data->first + (int64_t)(share * (double)(places - 1));
+    return data->first + unit * (int64_t)(share * (double)(places - 1));
 }
 
 static bool is_padding(const struct weft_data *data, int32_t token)
@@ -168,6 +208,25 @@ static void mask_tokens(const struct weft_data *data, int64_t step, int64_t samp
             input[i] =
                 (int32_t)weft_rng_below(data->seed, stream, place + 1, (uint64_t)data->vocab);
     }
+}
+
+/* Decodes a sample of a file of samples. `place` is its first word, for messages. */
+static enum weft_status fill_record(const struct weft_data *data, int64_t place, float *input,
+                                    int32_t *target, struct weft_error *err)
+{
+    const struct weft_corpora *corpora = &data->corpora;
+    const int64_t wrong = weft_sample_file_decode(&corpora->samples, data->sample, input, target);
+    const int64_t number = place / data->record;
+    if (wrong >= 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: number %" PRId64 " of sample %" PRId64
+                         " (from 0) is not finite: write the file again without such numbers",
+                         corpora->path, wrong, number);
+    if (*target >= 0 && *target < data->classes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: sample %" PRId64 " (from 0) has label %d, and the model has %" PRId64
+                     " classes: labels are from 0 on, below the classes of the last layer",
+                     corpora->path, number, (int)*target, data->classes);
 }
 
 static void fill_sample(const struct weft_data *data, int64_t step, int64_t sample, void *input,
@@ -216,10 +275,14 @@ enum weft_status weft_data_fill_share(struct weft_data *data, int64_t step,
     int64_t n_targets = data->classes > 0 ? 1 : data->seq_len;
     for (int64_t s = 0; s < share->rounds * share->count; s++) {
         const int64_t sample = share->first + s / share->count * share->stride + s % share->count;
-        WEFT_TRY(weft_corpora_read(&data->corpora, weft_data_place(data, step, sample),
-                                   data->sample_tokens + 1, data->sample, err));
-        fill_sample(data, data->part == WEFT_DATA_TRAINING ? step : 0, sample,
-                    (char *)input + s * input_bytes, targets + s * n_targets);
+        const int64_t place = weft_data_place(data, step, sample);
+        void *to = (char *)input + s * input_bytes;
+        WEFT_TRY(weft_corpora_read(&data->corpora, place, data->read_tokens, data->sample, err));
+        if (data->record > 0)
+            WEFT_TRY(fill_record(data, place, to, targets + s, err));
+        else
+            fill_sample(data, data->part == WEFT_DATA_TRAINING ? step : 0, sample, to,
+                        targets + s * n_targets);
     }
     return WEFT_OK;
 }
@@ -236,9 +299,29 @@ bool weft_data_is_text(const struct weft_data *data)
     return data->corpora.text;
 }
 
+/* Decodes samples at even distances. */
+static enum weft_status check_records(struct weft_data *data, float *numbers,
+                                      struct weft_error *err)
+{
+    enum { CHECKED = 256 };
+    const int64_t all = data->corpora.samples.n, n = all < CHECKED ? all : CHECKED;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t place = data->record * (n == all ? i : i * (all - 1) / (n - 1));
+        int32_t target;
+        WEFT_TRY(weft_corpora_read(&data->corpora, place, data->record, data->sample, err));
+        WEFT_TRY(fill_record(data, place, numbers, &target, err));
+    }
+    return WEFT_OK;
+}
+
 enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err)
 {
-    return weft_corpora_check(&data->corpora, err);
+    if (data->record == 0) return weft_corpora_check(&data->corpora, err);
+    float *numbers = malloc((size_t)data->sample_tokens * sizeof *numbers);
+    const enum weft_status status =
+        numbers != NULL ? check_records(data, numbers, err) : weft_fail_memory(err, "a sample");
+    free(numbers);
+    return status;
 }
 
 enum weft_status weft_data_apart(const struct weft_data *training, const struct weft_data *held_out,

@@ -18,7 +18,8 @@ struct weft_data;
 enum weft_data_part { WEFT_DATA_TRAINING, WEFT_DATA_HELD_OUT, WEFT_DATA_PART_COUNT };
 
 /* Opens a part. The config must outlive it. WEFT_E_DATA if the part is shorter than one sample
- * (seq_len + 1 tokens), with both lengths, or if a model that reads numbers gets tokens. Other
+ * (seq_len + 1 tokens), with both lengths, if a model that reads numbers gets tokens, or if samples
+ * of a file of samples (sample_file.h) have another size than the model's. Other
  * errors are those of runtime/train/corpus.h. */
 WEFT_MUST_USE enum weft_status weft_data_open(const struct weft_config *config,
                                               enum weft_data_part part, struct weft_data **out,
@@ -35,11 +36,14 @@ int64_t weft_data_count(const int32_t *targets, int64_t n);
 
 /* Fills samples [first, first + count) of step `step` (1, 2, ...). Held-out samples ignore the
  * step: they are numbered within one evaluation. `input` is int32 tokens [count, seq_len] if the
- * model begins with an embedding, otherwise floats [count, hidden] in [-1, 1]. Targets are as in
- * spec/layer.h: the next token, or for a classifier the token after the sample modulo its classes.
+ * model begins with an embedding, otherwise floats [count, seq_len, hidden]:
+ * those of a file of samples, or bytes as numbers in [-1, 1]. Targets are as in
+ * spec/layer.h: the next token, or for a classifier the sample's label, or the token after the
+ * sample modulo its classes.
  * With train.masked they are the sample's own tokens where some of the input's were replaced. Other
  * targets, and those of train.padding, are WEFT_LEFT_OUT.
- * Errors of weft_corpora_read. One caller at a time. */
+ * Errors of weft_corpora_read; WEFT_E_DATA for a number that is not finite or a label that is no
+ * class. One caller at a time. */
 WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first,
                                               int64_t count, void *input, int32_t *targets,
                                               struct weft_error *err);
@@ -63,7 +67,8 @@ WEFT_MUST_USE enum weft_status weft_data_fill_share(struct weft_data *data, int6
 /* Whether tokens are bytes, so that a loss is per byte. */
 bool weft_data_is_text(const struct weft_data *data);
 
-/* Runs weft_corpora_check on the files. */
+/* Runs weft_corpora_check on the files, or decodes samples of a file of samples at even distances.
+ * Errors of weft_data_fill. */
 WEFT_MUST_USE enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err);
 /* First token of a sample of a step, counted over all files of the training data. */
 int64_t weft_data_place(const struct weft_data *data, int64_t step, int64_t sample);

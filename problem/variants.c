@@ -155,12 +155,12 @@ static void list_ahead(const struct weft_config *config, bool rotated, bool offl
     }
 }
 
-/* Lists distances after a unit's own backward. After 2 layers reduced gradients end soon. After
- * half of the layers half of the units are updated in backward, and the state of all moves in
- * both. */
+/* Lists distances after a unit's own backward. After 2 layers reduced gradients end soon, and 4
+ * give reductions and copies of state more time. */
 static void list_after(const struct weft_config *config, struct distance *out, int32_t *n)
 {
-    const int32_t n_layers = config->model->n_layers, usual[] = {2, n_layers / 2};
+    static const int32_t usual[] = {2, 4};
+    const int32_t n_layers = config->model->n_layers;
     const int64_t asked = config->plan.update_in;
     int64_t ahead = config->plan.update_ahead > 0 ? config->plan.update_ahead : 2;
     if (ahead > n_layers) ahead = n_layers;

@@ -345,6 +345,7 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     if (!own.planner) own.planner = "ilp";
     WEFT_TRY(weft_planner_need(own.planner, err));
     run.planner = weft_planner_find(own.planner, &own.setting);
+    WEFT_TRY(weft_planner_check_updates(run.planner, problem, err));
     run.options = &own;
     enum weft_status status = schedule_run(&run, err);
     if (status == WEFT_OK) {

@@ -175,8 +175,7 @@ done:
     return status;
 }
 
-/* Refuses a published rule in another order of micro-steps than its own, or with updates in
- * backward. */
+/* Refuses a published rule in another order of micro-steps than its own. */
 static enum weft_status check_order(const struct weft_planner *planner,
                                     const struct weft_problem *problem,
                                     const struct weft_schedule_options *options,
@@ -189,11 +188,6 @@ static enum weft_status check_order(const struct weft_planner *planner,
                          "planner %s: its published rule runs one micro-step after the other: set "
                          "plan.micro_step_order to \"step\", or take another planner, such as ilp",
                          planner->name);
-    if (planner->literal && problem->period.update_after > 0)
-        return weft_fail(err, WEFT_E_INFEASIBLE,
-                         "planner %s: its published rule updates no unit in backward: set "
-                         "plan.update_in to \"forward\", or take another planner, such as ilp",
-                         planner->name);
     if (!planner->turns) return WEFT_OK;
     const int64_t asked = weft_draft_values(options, planner->settings)[0];
     if (layers > 0 && (asked == 0 || asked == layers)) return WEFT_OK;
@@ -204,6 +198,17 @@ static enum weft_status check_order(const struct weft_planner *planner,
         "before the next group: set plan.micro_step_order to %s or auto, or take "
         "another planner, such as ilp",
         planner->name, order);
+}
+
+enum weft_status weft_planner_check_updates(const struct weft_planner *planner,
+                                            const struct weft_problem *problem,
+                                            struct weft_error *err)
+{
+    if (!planner->literal || problem->period.update_after == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "planner %s: its published rule updates no unit in backward: set "
+                     "plan.update_in to \"forward\", or take another planner, such as ilp",
+                     planner->name);
 }
 
 enum weft_status weft_planner_decide(const struct weft_planner *planner,

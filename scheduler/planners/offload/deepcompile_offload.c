@@ -181,6 +181,11 @@ enum weft_status weft_rule_deepcompile_offload(struct weft_draft *draft, const i
 {
     struct weft_deepcompile gathers;
     struct offload run = {.draft = draft, .values = values};
+    if (draft->problem->period.update_after > 0)
+        return weft_fail(err, WEFT_E_INFEASIBLE,
+                         "planner %s: its rule has all state back before the first update, and "
+                         "units are updated in backward: set plan.update_in to \"forward\"",
+                         draft->planner);
     WEFT_TRY(weft_deepcompile_init(draft, values[1], &gathers, err));
     WEFT_TRY(begin_profile(&run, err));
     WEFT_TRY(weft_draft_choose_all(draft, weft_draft_sharded, err));

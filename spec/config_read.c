@@ -476,7 +476,8 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
         check_labels(&sections->run, config, &findings);
     if (findings.count == 0 && config->model != NULL)
         check_micro_step_order(&sections->run, config, &findings);
-    check_update_in(&sections->run, config, &findings);
+    if (findings.count == 0 && config->model != NULL)
+        check_update_in(&sections->run, config, &findings);
     if (findings.count == 0) weft_config_take_recompute(config, &findings);
     enum weft_status status = weft_findings_status(&findings, err);
     weft_findings_finish(&findings);

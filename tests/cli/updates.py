@@ -132,6 +132,12 @@ def what_has_no_updates_in_backward_is_refused(weft):
                            ({"update_in": 99}, "leave no layer in a model of"),
                            ({"update_in": "late"}, '"late" is not possible; must be "forward", "backward"')):
         weft.expect(65, "plan", weft.write("run.json", of(**changes)), "-o", "none", says=["plan.update_in", words])
+    # A config with another fault has no model to ask.
+    broken = [of(2, model__layers=[]), of(2, train__optimizer__type="none"), of("backward", plan__for="none")]
+    broken += [of(2)]
+    del broken[-1]["model"]
+    for config in broken:
+        weft.expect(65, "plan", weft.write("run.json", config), "-o", "none")
     weft.expect(65, "plan", weft.write("run.json", of()), "-o", "none", "--planner", "fsdp2",
                 says=["planner fsdp2", "plan.update_in"])
     made = plan(weft, of("auto", train__clip_norm=1))  # auto leaves them out

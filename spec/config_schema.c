@@ -168,20 +168,6 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
     }
 }
 
-static void write_default(struct weft_json_writer *writer, const struct weft_field *field)
-{
-    struct weft_json *document = NULL;
-    if (field->fallback == NULL || strcmp(field->fallback, "null") == 0) return;
-    if (weft_json_parse(field->fallback, strlen(field->fallback), field->name, &document, NULL) !=
-        WEFT_OK) {
-        writer->text->failed = true;
-        return;
-    }
-    weft_json_key(writer, "default");
-    weft_json_add_value(writer, weft_json_root(document));
-    weft_json_destroy(document);
-}
-
 static void write_keys(struct weft_json_writer *writer, const struct weft_field *fields, size_t n,
                        bool required)
 {
@@ -254,7 +240,7 @@ static void write_object(struct weft_json_writer *writer, const struct weft_fiel
             weft_json_put_string(writer, "description", field->text);
         }
         write_type(writer, field, layers);
-        write_default(writer, field);
+        weft_field_put_default(field, writer);
         weft_json_end_object(writer);
     }
     weft_json_end_object(writer);

@@ -104,6 +104,9 @@ void weft_field_encode(const struct weft_field_table *table, const void *target,
 void weft_field_encode_key(const struct weft_field *field, const void *target,
                            struct weft_json_writer *writer);
 
+/* Writes the field's default as the member "default"; nothing if the field may be left out. */
+void weft_field_put_default(const struct weft_field *field, struct weft_json_writer *writer);
+
 /* The field of that name, or NULL. */
 const struct weft_field *weft_field_find(const struct weft_field_table *table, const char *name);
 

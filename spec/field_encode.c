@@ -268,3 +268,17 @@ void weft_field_encode(const struct weft_field_table *table, const void *target,
     }
     weft_json_end_object(writer);
 }
+
+void weft_field_put_default(const struct weft_field *field, struct weft_json_writer *writer)
+{
+    struct weft_json *document = NULL;
+    if (field->fallback == NULL || strcmp(field->fallback, "null") == 0) return;
+    if (weft_json_parse(field->fallback, strlen(field->fallback), field->name, &document, NULL) !=
+        WEFT_OK) {
+        writer->text->failed = true;
+        return;
+    }
+    weft_json_key(writer, "default");
+    weft_json_add_value(writer, weft_json_root(document));
+    weft_json_destroy(document);
+}

@@ -135,16 +135,8 @@ static void put_default(const struct weft_kind *kind, const struct weft_field *k
         weft_json_put_number(writer, "default", 0);
     } else if (is_left_out && key->kind == WEFT_FIELD_BOOL) {
         weft_json_put_bool(writer, "default", false);
-    } else if (key->fallback != NULL && strcmp(key->fallback, "null") != 0) {
-        struct weft_json *document = NULL;
-        if (weft_json_parse(key->fallback, strlen(key->fallback), "default", &document, NULL) !=
-            WEFT_OK) {
-            writer->text->failed = true;
-            return;
-        }
-        weft_json_key(writer, "default");
-        weft_json_add_value(writer, weft_json_root(document));
-        weft_json_destroy(document);
+    } else {
+        weft_field_put_default(key, writer);
     }
 }
 

@@ -6,7 +6,7 @@
 const char *const weft_recompute_names[] = {"none", "light", "selective", "medium",
                                             "deep", "whole", NULL};
 
-enum { INPUT_LOCATIONS = WEFT_LAYER_CHOICES / WEFT_SAVED_CHOICES };
+enum { INPUT_PLACES = WEFT_LAYER_CHOICES / WEFT_SAVED_CHOICES };
 
 /* Names by recomputation and location of saved activations; `input` names that of the input. */
 #define NAMES(input)                                                                               \
@@ -20,7 +20,7 @@ enum { INPUT_LOCATIONS = WEFT_LAYER_CHOICES / WEFT_SAVED_CHOICES };
         [WEFT_RECOMPUTE_WHOLE] = {"whole" input},                                                  \
     }
 
-static const char *const choice_names[INPUT_LOCATIONS][WEFT_RECOMPUTE_COUNT][WEFT_LOCATION_COUNT] = {
+static const char *const choice_names[INPUT_PLACES][WEFT_RECOMPUTE_COUNT][WEFT_LOCATION_COUNT] = {
     [WEFT_LOCATION_DEVICE] = NAMES(""), [WEFT_LOCATION_HOST] = NAMES("+host-input")};
 
 bool weft_layer_choice_at(int number, struct weft_layer_choice *out)

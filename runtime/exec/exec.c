@@ -114,7 +114,7 @@ void weft_exec_destroy(struct weft_exec *exec)
     free(exec);
 }
 
-/* Of a copy between the device and the host. */
+/* The direction of a copy between the device and the host. */
 static enum weft_copy_direction direction_of(enum weft_op op)
 {
     return weft_op_item(op)->role == WEFT_ROLE_UP ? WEFT_COPY_UP : WEFT_COPY_DOWN;

@@ -5,8 +5,8 @@
  * Each has its numbers, row by row, and its label as int32.
  *
  * Numbers of 4 bytes are floats. A number b of 1 byte stands for b / 127.5 - 1, from -1 to 1. */
-#ifndef WEFT_RUNTIME_TRAIN_SAMPLE_FILE_H
-#define WEFT_RUNTIME_TRAIN_SAMPLE_FILE_H
+#ifndef WEFT_RUNTIME_TRAIN_SAMPLES_SAMPLE_FILE_H
+#define WEFT_RUNTIME_TRAIN_SAMPLES_SAMPLE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

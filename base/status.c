@@ -116,6 +116,15 @@ enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error
     return why->status;
 }
 
+enum weft_status weft_fail_in(struct weft_error *err, const struct weft_error *why,
+                              const char *source)
+{
+    const size_t length = strlen(source);
+    const bool named = strncmp(why->text, source, length) == 0 && why->text[length] == ':';
+    if (named || why->status == WEFT_E_SYSTEM) return weft_fail_again(err, why, "%s", why->text);
+    return weft_fail_again(err, why, "%s: %s", source, why->text);
+}
+
 enum weft_status weft_fail_of_rank(struct weft_error *err, enum weft_status status, int rank,
                                    const char *text)
 {

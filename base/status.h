@@ -29,6 +29,10 @@ const char *weft_lack_name(enum weft_lack lacks);
 enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error *why,
                                  const char *format, ...) WEFT_PRINTF(3, 4);
 
+/* The same with "source: " before the text, unless the text begins so or there is no memory. */
+enum weft_status weft_fail_in(struct weft_error *err, const struct weft_error *why,
+                              const char *source);
+
 /* weft_fail(WEFT_E_SYSTEM) for a failed allocation of `what`. */
 enum weft_status weft_fail_memory(struct weft_error *err, const char *what);
 

@@ -263,8 +263,8 @@ static enum weft_status check_target(const struct weft_session *session, const c
         source, planned->title, session->config->source, target->title, planned->name);
 }
 
-enum weft_status weft_session_take(struct weft_session *session, const char *bytes, size_t length,
-                                   const char *source, struct weft_error *err)
+static enum weft_status take_plan(struct weft_session *session, const char *bytes, size_t length,
+                                  const char *source, struct weft_error *err)
 {
     weft_session_drop_plan(session);
     WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
@@ -322,6 +322,14 @@ static enum weft_status check_other(const struct weft_session *session,
     weft_stages_finish(&other.stages);
     weft_profile_destroy(other.profile);
     return status;
+}
+
+enum weft_status weft_session_take(struct weft_session *session, const char *bytes, size_t length,
+                                   const char *source, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    const enum weft_status status = take_plan(session, bytes, length, source, &why);
+    return status == WEFT_OK ? WEFT_OK : weft_fail_in(err, &why, source);
 }
 
 enum weft_status weft_session_check_others(const struct weft_session *session, const char *source,

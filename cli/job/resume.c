@@ -176,7 +176,12 @@ static enum weft_status load_plan(const struct weft_resumption *from, const char
     if (status == WEFT_E_SYSTEM || status == WEFT_E_INTERNAL) {
         weft_fail(err, status, "%s", why.text);
     } else if (status != WEFT_OK) {
-        weft_log(WEFT_LOG_WARNING, "%s: is planned again: %s", weft_text_chars(&path), why.text);
+        /* The reason begins with the path, too. */
+        const char *reason = strstr(why.text, ": ");
+        weft_log(WEFT_LOG_WARNING, "%s: is planned again: %s", weft_text_chars(&path),
+                 reason != NULL && strncmp(why.text, weft_text_chars(&path), path.length) == 0
+                     ? reason + 2
+                     : why.text);
         status = WEFT_E_DATA;
     }
     weft_text_finish(&path);

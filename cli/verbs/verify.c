@@ -41,8 +41,7 @@ static enum weft_status check_pages(const char *path, const struct weft_plan *pl
                      (long long)plan->pages.page_bytes);
 }
 
-/* Checks the file's own claims, without the config. */
-static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
+static enum weft_status check_claims(const char *path, struct weft_plan **plan,
                                      struct weft_error *err)
 {
     WEFT_TRY(weft_plan_read(path, plan, err));
@@ -51,6 +50,15 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
     WEFT_TRY(check_total(path, *plan, err));
     WEFT_TRY(check_pages(path, *plan, err));
     return weft_plan_check_bounds(*plan, err);
+}
+
+/* Checks the file's own claims, without the config. */
+static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
+                                     struct weft_error *err)
+{
+    struct weft_error why = {0};
+    const enum weft_status status = check_claims(path, plan, &why);
+    return status == WEFT_OK ? WEFT_OK : weft_fail_in(err, &why, path);
 }
 
 /* *n_open: number of periods that the config allows. */

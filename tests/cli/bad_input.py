@@ -472,7 +472,9 @@ def decision_changed_by_hand(weft):
     assert told > 0, "each was refused for something else"
     document = json.loads(text)
     document["pages"]["stretches"][-1][0] += 1
-    weft.expect(65, "verify", weft.write("b.json", document), says="decision_hash")
+    weft.expect(65, "verify", weft.write("b.json", document), says=["b.json: the plan says", "decision_hash"])
+    other = weft.write("other.json", tiny(train__micro_batch=4))
+    weft.expect(65, "train", other, "--plan", "a.json", "--run", "other", says="a.json: the plan was made for another problem")
 
 
 def with_hash(plan):

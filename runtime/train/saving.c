@@ -561,6 +561,11 @@ static const char *name_latest(const struct weft_saving *saving, char out[LATEST
     return out;
 }
 
+static bool has_checkpoint(const struct weft_saving *saving)
+{
+    return saving->saved_step > 0 || saving->steps_done > 0;
+}
+
 /* `before` is empty or ends in a space. */
 static enum weft_status fail_dead(const struct weft_saving *saving, const char *before,
                                   const struct weft_error *why, struct weft_error *err)
@@ -573,7 +578,7 @@ static enum weft_status fail_dead(const struct weft_saving *saving, const char *
         "train.optimizer.lr (%g), lengthen train.lr_schedule.warmup_steps, or set "
         "train.clip_norm, and %s",
         before, why->text, name_latest(saving, latest), train->optimizer.lr,
-        saving->saved_step > 0 || saving->steps_done > 0 ? "go on with --resume" : "begin again");
+        has_checkpoint(saving) ? "go on with --resume" : "begin again");
 }
 
 /* Without a save, nothing has checked the parameters after the last update. */
@@ -618,9 +623,10 @@ static void fail_last(const struct weft_saving *saving, const struct weft_error 
                       struct weft_error *err)
 {
     char latest[LATEST_BYTES];
-    weft_fail_again(err, why,
-                    "%s. It is the last step of this run; %s. Mend that and go on with --resume",
-                    why->text, name_latest(saving, latest));
+    weft_fail_again(err, why, "%s. It is the last step of this run; %s. Mend that and %s",
+                    why->text, name_latest(saving, latest),
+                    has_checkpoint(saving) ? "go on with --resume"
+                                           : "begin again with --resume=if-any");
 }
 
 /* Decides on the outcome of a save so far, and frees *why. */

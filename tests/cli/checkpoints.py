@@ -279,6 +279,18 @@ def a_last_step_that_cannot_be_saved_is_an_error(weft):
 
 
 @case
+def a_run_that_saved_nothing_is_told_to_begin_again(weft):
+    """There is nothing to go on from: the advice is a command that works."""
+    config = weft.write("run.json", saving(train__steps=4, train__checkpoint={"at_end": True}))
+    done = strace(weft, "fallocate:error=EIO:when=1", "train", config, "--run", "run", "-q",
+                  paths=["run/checkpoints/step-4.tmp-1/model.safetensors"], expected=74)
+    assert "no other checkpoint was saved. Mend that and begin again with --resume=if-any" in done.stderr, done.stderr
+    weft.expect(66, "train", config, "--run", "run", "-q", "--resume")
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any")
+    assert steps(weft, "run") == ["step-4"], steps(weft, "run")
+
+
+@case
 def the_oldest_goes_where_room_is_short(weft):
     """There is room for two checkpoints, not three: the last step replaces step 3."""
     config = weft.write("run.json", saving())

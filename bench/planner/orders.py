@@ -4,13 +4,16 @@
 
 The table `orders` of bench/results/scale.json, which --record writes. 64 nodes have one GPU each. A step has
 micro-steps of 8,192 tokens (gpt3-13b: 4 samples of 2,048). All blocks recompute, and inputs of layers and state may be
-on the host. A column is Weft's plan in an order, or a published rule in its published setting; "-" is not planned.
-The order "step" reduces once a micro-step, since whole gradients of a step exceed a GPU here. A cell of Weft has its
-bound if that is more than 0.1 % lower. Plans depend on no clock, so other programs change nothing. --part FILE keeps rows in a file and adds
-those of other calls, so that a table may be made in parts.
+on the host. A column is Weft's plan in an order, in both (`auto`), or a published rule in its published setting. The
+order "step" reduces once a micro-step, since whole gradients of a step exceed a GPU here. A cell of Weft has its bound
+if that is more than 0.1 % lower. A point that exceeds its GPU on the slowest network is not planned on faster ones:
+"-". Rows "least" have the least limit of an order, without pages. Plans depend on no clock, so other programs change
+nothing. --part FILE keeps rows in a file and adds those of other calls, so that a table may be made in parts.
 """
 import argparse
 import json
+import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,15 +25,17 @@ sys.path.insert(0, str(ROOT / "bench/planner"))
 from results import record  # pylint: disable=wrong-import-position
 from scale import plan  # pylint: disable=wrong-import-position
 
-# Model: networks of its rows by micro-steps of a step and memory of a GPU.
-POINTS = {"llama-3-8b": {(8, "24GB"): (10, 25, 100, 400), (32, "24GB"): (10, 100)},
-          "gpt3-13b": {(8, "24GB"): (10, 25, 100, 400)},
-          "llama-3-70b": {(8, "80GB"): (10, 100)}}
+ALL, TWO = (10, 25, 100, 400), (10, 100)
+# Model: networks of its rows by micro-steps of a step and memory of a GPU: tight, middle, ample.
+POINTS = {"llama-3-8b": {(8, "8GB"): ALL, (8, "24GB"): ALL, (8, "80GB"): ALL, (32, "24GB"): TWO},
+          "gpt3-13b": {(8, "10GB"): TWO, (8, "24GB"): ALL, (8, "80GB"): ALL, (32, "24GB"): TWO},
+          "llama-3-70b": {(8, "40GB"): (10,), (8, "80GB"): TWO, (32, "80GB"): (10,)}}
 # Column: planner, order, reductions.
-PLANS = {"step": ("ilp", "step", "micro_step"), "layer": ("ilp", "layer", "step"),
+PLANS = {"step": ("ilp", "step", "micro_step"), "layer": ("ilp", "layer", "step"), "auto": ("ilp", "auto", "auto"),
          "breadth-first": ("breadth-first", "layer", "step"),
          "greedysnake": ("greedysnake", "layer", "step"), "fsdp2": ("fsdp2", "step", "micro_step")}
-OWN = ("step", "layer")
+OWN = ("step", "layer", "auto")
+NONE = "exceeds it"
 GOAL = "best gain of order layer over order step, on a slow network"
 # A GPU such as an RTX 4090, at half of its published bf16 rate, on a node of its own.
 CLUSTER = {"ranks": 64, "ranks_per_node": 1,
@@ -63,27 +68,56 @@ def points_of(options):
 
 def cell_of(said, own):
     if said is None:
-        return "no plan fits"
+        return NONE
     step, bound = said["step_ns"] / 1e9, said["least_bound_ns"] / 1e9
     return f"{step:,.1f} s" + (f" (bound {bound:,.1f})" if own and bound < 0.999 * step else "")
 
 
-def row_of(options, folder, model, micro_steps, limit, gigabits):
-    cluster = {**CLUSTER, "memory_limit": limit,
-               "link": {"inter": {"alpha": "50us", "bandwidth": f"{gigabits / 8}GB/s"}}}
-    said = {}
-    for name in options.columns.split(","):
-        planner, order, reduce = PLANS[name]
-        seq_len, micro_batch = SAMPLES.get(model, (options.seq_len, 1))
-        values = {**SETTINGS, "train.seq_len": seq_len, "train.micro_batch": micro_batch,
-                  "train.grad_accum": micro_steps, "plan.micro_step_order": order, "train.reduce": reduce,
-                  "plan.planner": planner, "plan.work_limit": options.work}
-        sets = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in values.items()]
-        said[name] = plan(options, folder, model, f"cluster={json.dumps(cluster)}", *sets)[0]
+def settings_of(options, name, model, micro_steps):
+    planner, order, reduce = PLANS[name]
+    seq_len, micro_batch = SAMPLES.get(model, (options.seq_len, 1))
+    values = {**SETTINGS, "train.seq_len": seq_len, "train.micro_batch": micro_batch,
+              "train.grad_accum": micro_steps, "plan.micro_step_order": order, "train.reduce": reduce,
+              "plan.planner": planner, "plan.work_limit": options.work}
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in values.items()]
+
+
+def cluster_of(limit, gigabits):
+    link = {"inter": {"alpha": "50us", "bandwidth": f"{gigabits / 8}GB/s"}}
+    return f"cluster={json.dumps({**CLUSTER, 'memory_limit': limit, 'link': link})}"
+
+
+def row_of(options, folder, model, micro_steps, limit, gigabits, exceeds):
+    """Returns a row. `exceeds` has the columns that exceeded the limit on a slower network, and gets more of them."""
+    said, cells = {}, []
+    for name in PLANS:
+        if name not in options.columns.split(",") or (model, micro_steps, limit, name) in exceeds:
+            cells.append("-")
+            continue
+        said[name] = plan(options, folder, model, cluster_of(limit, gigabits),
+                          *settings_of(options, name, model, micro_steps))[0]
+        if said[name] is None:
+            exceeds.add((model, micro_steps, limit, name))
+        cells.append(cell_of(said[name], name in OWN))
     both = said.get("step") and said.get("layer")
     gain = f"{said['step']['step_ns'] / said['layer']['step_ns']:.2f}" if both else "-"
-    cells = [cell_of(said[name], name in OWN) if name in said else "-" for name in PLANS]
     return [model, limit, f"{gigabits}", f"{micro_steps}", options.work, *cells, gain]
+
+
+def least_of(options, model, micro_steps):
+    """Returns the row with the least limits of both orders, which a refusal of 1 MB tells."""
+    cells = []
+    for name in PLANS:
+        text = "-"
+        if name in ("step", "layer"):
+            sets = [part for one in (cluster_of("1MB", 10), *settings_of(options, name, model, micro_steps), "plan.for=weft")
+                    for part in ("--set", one)]
+            said = subprocess.run([str(options.build / "cli/weft"), "plan", str(ROOT / f"configs/runs/{model}.json"), *sets,
+                                   "-q"], capture_output=True, text=True, check=False).stderr
+            found = re.search(r"tier device \(.*?\) would have to have at least ([0-9.]+ [A-Za-z]+)", said)
+            text = found[1] if found else "none"
+        cells.append(text)
+    return [model, "least", "10", f"{micro_steps}", options.work, *cells, "-"]
 
 
 def merge(path, made):
@@ -106,13 +140,22 @@ def main():
     parser.add_argument("--columns", default=",".join(PLANS), help="plans (default %(default)s)")
     parser.add_argument("--seq-len", type=int, default=8192, help="of models but gpt3-13b (default %(default)s)")
     parser.add_argument("--work", default="20M", help="plan.work_limit (default %(default)s)")
+    parser.add_argument("--least", action="store_true", help="least limits of both orders too")
+    parser.add_argument("--rows", action="store_true", help="plans nothing: takes the rows of --part")
     parser.add_argument("--part", type=Path, help="file with rows of other calls")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for point in points_of(options):
-            rows.append(row_of(options, folder, *point))
+        exceeds = set()
+        points = [] if options.rows else points_of(options)
+        for model, micro_steps in dict.fromkeys(point[:2] for point in points if options.least):
+            rows.append(least_of(options, model, micro_steps))
+            print("|", " | ".join(rows[-1]), "|", flush=True)
+            if options.part:
+                merge(options.part, rows[-1:])
+        for point in points:
+            rows.append(row_of(options, folder, *point, exceeds))
             print("|", " | ".join(rows[-1]), "|", flush=True)
             if options.part:
                 merge(options.part, rows[-1:])

@@ -192,6 +192,22 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
     return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }
 
+/* Adds a rule's own reason to a refusal that names the limit of the leanest plan: the rule may need
+ * more, so its least limit is not known. */
+static enum weft_status add_own_reason(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_error own = {0};
+    struct weft_outcome outcome = {.pool = &run->pool};
+    if (err == NULL || run->planner->searches || run->planner->solves) return WEFT_E_INFEASIBLE;
+    const struct weft_error leanest = *err;
+    const enum weft_status status = weft_planner_decide(run->planner, run->problem, run->options,
+                                                        &run->candidate, &outcome, &own);
+    if (status != WEFT_E_INFEASIBLE) return WEFT_E_INFEASIBLE;
+    *err = (struct weft_error){0};
+    return weft_fail_lacking(err, WEFT_E_INFEASIBLE, WEFT_LACK_MEMORY, 0,
+                             "%s Planner ilp needs that limit; %s.", leanest.text, own.text);
+}
+
 /* Refuses the limit, and names the one at which the leanest plan fits. Reports first if a rule does
  * not apply. A hint names the least rows alone, since probes in pages take long, and of several
  * tiers no limit, since a search of each takes long too. */
@@ -208,7 +224,9 @@ static enum weft_status refuse_limit(struct weft_paged *run, const char *refusal
                                  *refusal ? refusal
                                           : "no plan fits the memory limits of all tiers");
     if (probes) WEFT_TRY(find_least_paged(run, &bytes, err));
-    return weft_fail_infeasible(run->table, run->planner->name, refusal, bytes, err);
+    const enum weft_status status =
+        weft_fail_infeasible(run->table, run->planner->name, refusal, bytes, err);
+    return *refusal == '\0' && status == WEFT_E_INFEASIBLE ? add_own_reason(run, err) : status;
 }
 
 /* Probes the limit by greedy if ilp found no plan, and then the least limit, which a refusal would

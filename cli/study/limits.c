@@ -178,23 +178,32 @@ static enum weft_status try_rule(void *context, int64_t limit_bytes, bool *passe
     return weft_fail(err, status, "planner %s: %s", rule->planner, refusal.text);
 }
 
-/* Raises *high to the least limit at which the planner has a plan. The need without a limit is
- * mostly enough. But some rules need less under a limit, and some refuse by a model of their
- * own. */
+/* Raises *high to the least limit at which the rule has a plan. The need without a limit is mostly
+ * enough. But some rules need less under a limit, and some refuse by a model of their own. */
+static enum weft_status raise_limit(struct rule *rule, int64_t *high, struct weft_error *err)
+{
+    const struct weft_least least = {INT64_MAX, 1, 256, try_rule, rule};
+    bool passes;
+    WEFT_TRY(try_rule(rule, *high, &passes, err));
+    if (!rule->applies || passes) return WEFT_OK;
+    WEFT_TRY(try_rule(rule, 0, &passes, err));
+    if (!passes) return WEFT_OK;
+    int64_t enough = rule->total_bytes > *high ? rule->total_bytes : *high + *high / 32 + 1;
+    WEFT_TRY(weft_least_find(&least, *high, &enough, err));
+    if (enough > 0) *high = enough;
+    return WEFT_OK;
+}
+
+/* The same with the rule as the config's planner: its order of micro-steps may depend on that. */
 static enum weft_status raise_to_rule(struct weft_session *session, const char *planner,
                                       int64_t *high, struct weft_error *err)
 {
     struct rule rule = {.session = session, .planner = planner};
-    const struct weft_least least = {INT64_MAX, 1, 256, try_rule, &rule};
-    bool passes;
-    WEFT_TRY(try_rule(&rule, *high, &passes, err));
-    if (!rule.applies || passes) return WEFT_OK;
-    WEFT_TRY(try_rule(&rule, 0, &passes, err));
-    if (!passes) return WEFT_OK;
-    int64_t enough = rule.total_bytes > *high ? rule.total_bytes : *high + *high / 32 + 1;
-    WEFT_TRY(weft_least_find(&least, *high, &enough, err));
-    if (enough > 0) *high = enough;
-    return WEFT_OK;
+    const char *own = session->config->plan.planner;
+    session->config->plan.planner = planner;
+    const enum weft_status status = raise_limit(&rule, high, err);
+    session->config->plan.planner = own;
+    return status;
 }
 
 /* Raises *high for all rules; searching planners have a plan from the least limit on. A rule that

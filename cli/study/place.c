@@ -43,6 +43,15 @@ void weft_place_flag(const char **argv, int *n, const char *flag, const char *va
     argv[(*n)++] = value;
 }
 
+/* Whether a setting of the place replaces the override of the same key. */
+static bool is_replaced(const struct weft_place *place, const char *override)
+{
+    const size_t length = strcspn(override, "=") + 1;
+    for (int32_t i = 0; i < place->n; i++)
+        if (strncmp(place->settings[i], override, length) == 0) return true;
+    return false;
+}
+
 int weft_place_plan(const struct weft_cli *cli, struct weft_place *place, bool measured,
                     const char *argv[WEFT_PLACE_ARGUMENTS])
 {
@@ -55,7 +64,8 @@ int weft_place_plan(const struct weft_cli *cli, struct weft_place *place, bool m
     if (cli->cluster != NULL) weft_place_flag(argv, &n, "--cluster", cli->cluster);
     if (cli->ranks > 0) weft_place_add(place, "cluster.ranks=%lld", (long long)cli->ranks);
     for (int32_t i = 0; i < cli->n_overrides; i++)
-        weft_place_flag(argv, &n, "--set", cli->overrides[i]);
+        if (!is_replaced(place, cli->overrides[i]))
+            weft_place_flag(argv, &n, "--set", cli->overrides[i]);
     for (int32_t i = 0; i < place->n; i++)
         weft_place_flag(argv, &n, "--set", place->settings[i]);
     for (int32_t i = 0; cli->kinds != NULL && i < cli->kinds->n_files; i++)

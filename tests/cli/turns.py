@@ -371,5 +371,31 @@ def what_has_no_turns_is_refused(weft):
     plan(weft, of())
     weft.expect(65, "export", "plan.json", "--to", "fsdp2", says=["take turns by layers", "plan.micro_step_order"])
 
+@case
+def a_sweep_to_all_rises_until_a_rule_of_groups_has_a_plan(weft):
+    """The order is that of the rule, as with `weft plan --planner`."""
+    config = weft.write("run.json", of("auto", plan__work_limit="1M"))
+    table = weft.expect(0, "sweep", config, "--planners", "breadth-first:2", "--to", "all", "--points", "2", "--csv", "-", "-q")
+    fits = [line.split(",")[4] for line in table.splitlines()[1:]]
+    assert fits == ["0", "1"], table
+
+
+@case
+def the_command_of_the_best_names_each_key_once(weft):
+    config = weft.write("run.json", of("step", plan__work_limit="1M"))
+    told = weft.expect(0, "best", config, "--set", "plan.micro_step_order=step", "-q")
+    command = told[told.index("next: "):].split("\nor the same")[0].split()
+    keys = [word.split("=")[0] for word in command if "=" in word]
+    assert "plan.micro_step_order=layer" in command and len(keys) == len(set(keys)), command
+
+
+@case
+def a_refused_rule_says_that_the_least_limit_is_another_planners(weft):
+    config = weft.write("run.json", of("step", plan__recompute="none"))
+    for planner, own in (("all-dp", True), ("ilp", False)):
+        said = weft.run("plan", config, "--planner", planner, "--memory-limit", "64KiB")
+        assert said[0] == 78 and ("Planner ilp needs that limit; planner all-dp: its plan holds" in said[2]) == own, said
+
+
 
 main(sys.argv[1])

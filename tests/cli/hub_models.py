@@ -213,6 +213,8 @@ def a_model_of_images_has_its_rows_and_classes(weft):
         assert out[0]["hidden"] == 768 and out[0]["patch"] == 16 and out[-1]["classes"] == classes, out
         assert out[1]["positions"] == rows and out[1]["class_token"] is True and out[-1]["first"] is True, out
         found = json.loads(weft.expect(0, "estimate", "--hf", path, "-n", "8", "--json"))
+        whole = weft.expect(0, "estimate", "--hf", path, "-n", "8", "--json", "--set", f"train.seq_len={rows}")
+        assert found == json.loads(whole), "a sample is a whole image"
         assert found["parameters"] == 64 * (769 + 1 + rows) + 2 * 12 * 64 * 64 + 2 * 13 * 64 + 2 * 64 + 65 * classes, found
     code, _, told = count(weft, {k: v for k, v in base.items() if k != "image_size"})
     assert code == 0 and "image_size 224" in told and "num_labels" not in told, told

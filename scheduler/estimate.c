@@ -73,7 +73,9 @@ static enum weft_status place_published(struct run *run, const char *name, struc
     struct weft_schedule_options options = {.planner = name, .draft = true};
     struct weft_outcome outcome = {.pool = &run->pool};
     const struct weft_planner *planner = weft_planner_find(name, &options.setting);
-    WEFT_TRY(weft_planner_check_updates(planner, &run->problem, err));
+    if (!weft_planner_knows_updates(planner, &run->problem))
+        return weft_fail(err, WEFT_E_INFEASIBLE, "planner %s: it updates no unit in backward",
+                         name);
     return weft_planner_decide(planner, &run->problem, &options, &run->candidate, &outcome, err);
 }
 

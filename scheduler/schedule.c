@@ -363,7 +363,11 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     if (!own.planner) own.planner = "ilp";
     WEFT_TRY(weft_planner_need(own.planner, err));
     run.planner = weft_planner_find(own.planner, &own.setting);
-    WEFT_TRY(weft_planner_check_updates(run.planner, problem, err));
+    if (!weft_planner_knows_updates(run.planner, problem))
+        return weft_fail(err, WEFT_E_DATA,
+                         "planner %s: its published rule updates no unit in backward: set "
+                         "plan.update_in to \"forward\", or take another planner, such as ilp",
+                         run.planner->name);
     run.options = &own;
     enum weft_status status = schedule_run(&run, err);
     if (status == WEFT_OK) {

@@ -200,15 +200,10 @@ static enum weft_status check_order(const struct weft_planner *planner,
         planner->name, order);
 }
 
-enum weft_status weft_planner_check_updates(const struct weft_planner *planner,
-                                            const struct weft_problem *problem,
-                                            struct weft_error *err)
+bool weft_planner_knows_updates(const struct weft_planner *planner,
+                                const struct weft_problem *problem)
 {
-    if (!planner->literal || problem->period.update_after == 0) return WEFT_OK;
-    return weft_fail(err, WEFT_E_INFEASIBLE,
-                     "planner %s: its published rule updates no unit in backward: set "
-                     "plan.update_in to \"forward\", or take another planner, such as ilp",
-                     planner->name);
+    return !planner->literal || problem->period.update_after == 0;
 }
 
 enum weft_status weft_planner_decide(const struct weft_planner *planner,

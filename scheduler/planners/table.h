@@ -42,11 +42,10 @@ const struct weft_planner *weft_planner_find(const char *name, const struct weft
  * planner, explains a policy's name, or lists the planner's settings. */
 WEFT_MUST_USE enum weft_status weft_planner_need(const char *name, struct weft_error *err);
 
-/* WEFT_E_INFEASIBLE for a published rule that is asked for where units are updated in backward.
- * Other planners may start from it there. */
-WEFT_MUST_USE enum weft_status weft_planner_check_updates(const struct weft_planner *planner,
-                                                          const struct weft_problem *problem,
-                                                          struct weft_error *err);
+/* False for a published rule where units are updated in backward. A user gets no plan of the rule
+ * there, but other planners may start from one. */
+bool weft_planner_knows_updates(const struct weft_planner *planner,
+                                const struct weft_problem *problem);
 
 /* Decides by the planner, with the contract of weft_decide_fn. */
 WEFT_MUST_USE enum weft_status weft_planner_decide(const struct weft_planner *planner,

@@ -418,7 +418,31 @@ static enum weft_status join_orders(struct weft_session *session, struct weft_fo
     return WEFT_OK;
 }
 
-/* Drafts the order with at most so many units of work, which count in no budget. */
+/* Plans an order as if it were the config's: layers recompute if nothing fits without that. As
+ * there, the attempt without counts in no budget. */
+static enum weft_status plan_order(struct weft_session *session,
+                                   const struct weft_schedule_options *options,
+                                   const struct by_order *other, struct by_order *order,
+                                   struct weft_error *err)
+{
+    bool opened;
+    struct weft_work *work = options->budget.work;
+    const int64_t begun = work->spent, units = weft_budget_left(options->budget);
+    const int64_t done = begun + work->returned;
+    struct weft_schedule_options own = *options;
+    enter_order(session, order);
+    WEFT_TRY(plan_axes(session, options, &order->agenda, &order->best, err));
+    if (order->best.staged.plan != NULL) return WEFT_OK;
+    WEFT_TRY(open_order(session, options, other, order, &opened, err));
+    if (!opened) return WEFT_OK;
+    weft_work_return(work, begun);
+    if (work->late_at > 0) work->late_at += work->spent + work->returned - done;
+    if (units < INT64_MAX) own.budget = weft_budget_of(work, units);
+    return plan_axes(session, &own, &order->agenda, &order->best, err);
+}
+
+/* Drafts the order with so many units of work, and with as many again if it must recompute. They
+ * count in no budget. */
 static enum weft_status draft_order(struct weft_session *session,
                                     const struct weft_schedule_options *options,
                                     struct by_order *order, int64_t units, struct weft_error *err)
@@ -434,19 +458,23 @@ static enum weft_status draft_order(struct weft_session *session,
     own.draft = true;
     own.hidden = true;
     own.budget = weft_budget_of(&work, units);
-    enter_order(session, order);
     const bool draft = session->draft;
     session->draft = true;
-    const enum weft_status status = plan_axes(session, &own, &copy->agenda, &copy->best, err);
+    const enum weft_status status = plan_order(session, &own, order, copy, err);
     session->draft = draft;
     const struct weft_plan *plan = copy->best.staged.plan;
     order->draft_ns = plan ? plan->prediction.step_ns : INT64_MAX;
     weft_session_drop_plan(session);
     weft_staged_drop(&copy->best.staged);
     weft_found_drop(&copy->best);
+    weft_stages_finish(&session->stages);
+    if (copy->profile != order->profile) weft_profile_destroy(copy->profile);
+    enter_order(session, order);
     free(copy);
     weft_work_add_returned(options->budget.work, &work);
     options->budget.work->late_at += work.spent + work.returned;
+    options->budget.work->rang |= work.rang;
+    options->budget.work->disturbed |= work.disturbed;
     return status;
 }
 
@@ -481,29 +509,6 @@ static int first_order(const struct weft_session *session, const struct by_order
     if (start != NULL && orders[of_start].agenda.n_feasible > 0) return of_start;
     if (orders[0].draft_ns != orders[1].draft_ns) return orders[1].draft_ns < orders[0].draft_ns;
     return orders[1].agenda.least_ns < orders[0].agenda.least_ns;
-}
-
-/* Plans an order as if it were the config's: layers recompute if nothing fits without that. As
- * there, the attempt without counts in no budget. */
-static enum weft_status plan_order(struct weft_session *session,
-                                   const struct weft_schedule_options *options,
-                                   const struct by_order *other, struct by_order *order,
-                                   struct weft_error *err)
-{
-    bool opened;
-    struct weft_work *work = options->budget.work;
-    const int64_t begun = work->spent, units = weft_budget_left(options->budget);
-    const int64_t done = begun + work->returned;
-    struct weft_schedule_options own = *options;
-    enter_order(session, order);
-    WEFT_TRY(plan_axes(session, options, &order->agenda, &order->best, err));
-    if (order->best.staged.plan != NULL) return WEFT_OK;
-    WEFT_TRY(open_order(session, options, other, order, &opened, err));
-    if (!opened) return WEFT_OK;
-    weft_work_return(work, begun);
-    if (work->late_at > 0) work->late_at += work->spent + work->returned - done;
-    if (units < INT64_MAX) own.budget = weft_budget_of(work, units);
-    return plan_axes(session, &own, &order->agenda, &order->best, err);
 }
 
 /* Plans the order after the first one with the rest of the work. It is skipped if it is beaten, or

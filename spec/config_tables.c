@@ -482,7 +482,8 @@ static const struct weft_field plan_fields[] = {
      "order of micro-steps: step, one after the other; layer, all of them run through each layer "
      "before the next one; an integer, through so many layers before the next ones. A step then "
      "gathers and reduces each unit once, and keeps the layers' inputs of all micro-steps. auto: "
-     "step and layer are planned, each with half of the work, and the faster plan is taken"},
+     "the order with the faster draft is planned first, with all of the work, and the faster plan "
+     "is taken"},
     {"update_in", WEFT_FIELD_NAMED, AT(weft_plan_options, update_in), "\"forward\"", 1, 16384,
      updates_in, NULL,
      "with clip_norm 0, where units are updated: forward, before their next use; backward, some "

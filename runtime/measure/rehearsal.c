@@ -64,6 +64,7 @@ struct rehearsal {
     int32_t most_rounds;   /* limit of rounds if times vary */
     int64_t base_bytes;
     int64_t most_bytes;          /* of the arena; 0: any */
+    bool refused;                /* no rank has memory for the arena */
     struct measure_times times;  /* of the latest step */
     int64_t *ready_ns, *over_ns; /* by instruction */
     int32_t n_values;
@@ -143,8 +144,12 @@ static enum weft_status take_arena(struct rehearsal *r, const struct rehearsal *
                                    struct weft_error *err)
 {
     r->owns_arena = other == NULL;
-    if (r->owns_arena)
-        return weft_exec_map_arena(r->options->comm, r->program, false, &r->arena, err);
+    if (r->owns_arena) {
+        const enum weft_status status =
+            weft_exec_map_arena(r->options->comm, r->program, false, &r->arena, err);
+        r->refused = status == WEFT_E_SYSTEM;
+        return status;
+    }
     if (r->program->arena_bytes != other->program->arena_bytes)
         return weft_fail(err, WEFT_E_INTERNAL, "one plan has two layouts");
     r->arena = other->arena;
@@ -162,7 +167,8 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     WEFT_TRY(weft_stages_create(&own, r->profile, &r->stages, err));
     WEFT_TRY(weft_measure_rehearsal_plan(r->config, r->stages.problem, &r->plan, err));
     WEFT_TRY(lower_plan(r, &own, err));
-    if (r->most_bytes > 0 && r->program->arena_bytes > r->most_bytes)
+    r->refused = r->most_bytes > 0 && r->program->arena_bytes > r->most_bytes;
+    if (r->refused)
         return weft_fail(err, WEFT_E_INFEASIBLE,
                          "an arena of %lld bytes is beyond cluster.memory_limit",
                          (long long)r->program->arena_bytes);
@@ -700,9 +706,11 @@ static enum weft_status open_by_layer(const struct rehearsal *other, int64_t bas
         why = (struct weft_error){0};
         status = open_and_warm_up(r, NULL, &why);
         if (status == WEFT_OK) break;
+        /* An arena without memory is no fault: the profile does without these times. All ranks know
+         * that alike. After another failure of one rank the others would wait for it. */
+        const bool refused = r->refused;
         close_rehearsal(r);
-        /* Memory that is not there is no fault: the profile does without these times. */
-        if (status != WEFT_E_SYSTEM && status != WEFT_E_INFEASIBLE) {
+        if (!refused) {
             *err = why;
             return status;
         }

@@ -16,6 +16,7 @@ struct task {
     int32_t turns; /* to make; 0: as many as rehearsals ask for */
     int32_t rounds;
     bool contention;
+    bool lacks_threads;             /* in the rehearsal by layer */
     struct measure_rehearsal found; /* of rank 0 */
     struct measure_layer layers[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
     struct measure_layer first[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
@@ -61,6 +62,20 @@ void __wrap_weft_measure_add_times(const struct weft_program *program,
     }
 }
 
+/* Whether no thread starts any more, a failure that one rank may have alone. */
+static bool lacks_threads;
+
+enum weft_status __real_weft_exec_create(const struct weft_exec_options *options,
+                                         struct weft_exec **out, struct weft_error *error);
+enum weft_status __wrap_weft_exec_create(const struct weft_exec_options *options,
+                                         struct weft_exec **out, struct weft_error *error);
+enum weft_status __wrap_weft_exec_create(const struct weft_exec_options *options,
+                                         struct weft_exec **out, struct weft_error *error)
+{
+    return lacks_threads ? weft_fail(error, WEFT_E_SYSTEM, "cannot start a thread")
+                         : __real_weft_exec_create(options, out, error);
+}
+
 static int rehearse(int32_t rank, const struct ranks *ranks, void *argument)
 {
     struct task *task = argument;
@@ -88,7 +103,9 @@ static int rehearse(int32_t rank, const struct ranks *ranks, void *argument)
     found.layers = layers[0];
     found.first = layers[1];
     found.later = layers[2];
-    OK(weft_measure_rehearsals_finish(both, &found, &err));
+    lacks_threads = task->lacks_threads;
+    const enum weft_status finished = weft_measure_rehearsals_finish(both, &found, &why);
+    CHECK(finished == (lacks_threads ? WEFT_E_SYSTEM : WEFT_OK), "%d: %s", finished, why.text);
     if (rank == 0) {
         memcpy(task->layers, layers[0], sizeof layers[0]);
         memcpy(task->first, layers[1], sizeof layers[1]);
@@ -104,13 +121,19 @@ static int rehearse(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-static const struct task *run(const struct job *job, int32_t turns, int32_t rounds, bool contention)
+static const struct task *run_task(struct task as)
 {
     struct task *task = job_shared(sizeof *task);
-    *task = (struct task){.job = job, .turns = turns, .rounds = rounds, .contention = contention};
-    CHECK(job->profile->n_layers <= MOST_KEYS, "%d keys", job->profile->n_layers);
+    *task = as;
+    CHECK(as.job->profile->n_layers <= MOST_KEYS, "%d keys", as.job->profile->n_layers);
     CHECK(ranks_run(RANKS, rehearse, task) == 0, "a rehearsal failed");
     return task;
+}
+
+static const struct task *run(const struct job *job, int32_t turns, int32_t rounds, bool contention)
+{
+    return run_task(
+        (struct task){.job = job, .turns = turns, .rounds = rounds, .contention = contention});
 }
 
 static void expect_ns(const char *path, const char *what, int64_t found_ns, int64_t known_ns)
@@ -250,8 +273,27 @@ static void rates_are_of_the_median_turn_of_all_ranks(const char *path)
     job_close(&job);
 }
 
+/* Without memory for the arena by layer, its times are left out. Other failures are no lack of
+ * memory: one rank may have them alone. */
+static void times_by_layer_are_left_out_without_memory_alone(const char *path)
+{
+    const char *overrides[] = {"cluster.ranks=2", "cluster.emulate=false", "train.grad_accum=3",
+                               "cluster.memory_limit=2MiB", NULL};
+    for (int lacks = 0; lacks < 2; lacks++) {
+        struct job job;
+        if (lacks) overrides[3] = NULL;
+        job_open(&job, path, overrides);
+        const struct task *task =
+            run_task((struct task){.job = &job, .rounds = 3, .lacks_threads = lacks});
+        CHECK(task->found.step_ns > 0 && task->layers[0].forward_ns > 0, "no times by step");
+        CHECK(task->first[0].forward_ns == 0 && task->later[0].forward_ns == 0, "times by layer");
+        job_close(&job);
+    }
+}
+
 RANKS_TEST(rehearsal)
 {
+    times_by_layer_are_left_out_without_memory_alone("configs/runs/mlp-tiny.json");
     check_known("configs/runs/mlp-tiny.json", "train.grad_accum=1", true);
     check_known("configs/runs/mlp-tiny.json", "train.grad_accum=3", true);
     check_known("configs/runs/gpt-tiny.json", "train.clip_norm=0", false);

@@ -15,8 +15,8 @@ static const int64_t plain_block_bytes = INT64_C(4) << 20;
 
 static const struct weft_key_table pass_table = WEFT_KEY_TABLE_OPEN(
     "Times of a micro-step, if all of them run through a layer before the next layer.",
-    WEFT_KEY_RANGE(weft_pass_times, forward_ns, 1, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
-    WEFT_KEY_RANGE(weft_pass_times, backward_ns, 1, WEFT_JSON_MOST_INTEGER, "of the slowest rank"));
+    WEFT_KEY_RANGE(weft_pass_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
+    WEFT_KEY_RANGE(weft_pass_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"));
 
 #define PASS_KEYS(type, of)                                                                        \
     WEFT_KEY_INSIDE_BY(0, "first", type, of first, of first, of first, &pass_table,                \
@@ -195,11 +195,16 @@ static void put_levels(const void *context, const void *source, struct weft_json
     }
 }
 
+static bool has_times(const struct weft_pass_times *at)
+{
+    return at->forward_ns > 0 || at->backward_ns > 0;
+}
+
 /* Passes have both times or none. */
 static enum weft_status check_pass(const struct weft_level_times *at, const char *where,
                                    struct weft_error *err)
 {
-    if ((at->first.forward_ns > 0) == (at->later.forward_ns > 0)) return WEFT_OK;
+    if (has_times(&at->first) == has_times(&at->later)) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_DATA,
         "%s: must have both \"first\" and \"later\" or neither; make the profile again "

@@ -95,6 +95,8 @@ Test(profile, keeps_the_times_of_passes)
     static const char both[] = ", \"first\": {\"forward_ns\": 5, \"backward_ns\": 6}, \"later\": "
                                "{\"forward_ns\": 7, \"backward_ns\": 8}";
     static const char half[] = ", \"later\": {\"forward_ns\": 7, \"backward_ns\": 8}";
+    static const char idle[] = ", \"first\": {\"forward_ns\": 5, \"backward_ns\": 0}, \"later\": "
+                               "{\"forward_ns\": 0, \"backward_ns\": 8}";
     char text[1024];
     struct weft_error error = {0};
     struct weft_text written;
@@ -111,6 +113,13 @@ Test(profile, keeps_the_times_of_passes)
     weft_profile_destroy(again);
     weft_profile_destroy(profile);
     weft_text_finish(&written);
+    /* A coarse clock may see no time in a frozen layer. */
+    snprintf(text, sizeof text, form, idle, both);
+    profile = must_parse_profile(text);
+    at = weft_profile_layer(profile, "a");
+    cr_assert_eq(weft_layer_times_in_pass(at, WEFT_RECOMPUTE_NONE, false)->forward_ns, 5);
+    cr_assert_eq(weft_layer_times_in_pass(at, WEFT_RECOMPUTE_NONE, true)->forward_ns, 0);
+    weft_profile_destroy(profile);
     for (int of_level = 0; of_level < 2; of_level++) {
         snprintf(text, sizeof text, form, of_level ? "" : half, of_level ? half : both);
         cr_assert_eq(weft_profile_parse(text, strlen(text), "it", &none, &error), WEFT_E_DATA);

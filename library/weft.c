@@ -15,7 +15,7 @@
 #include "library/mappings.h"
 #include "library/run.h"
 #include "library/session.h"
-#include "library/solve_text.h"
+#include "library/solver/solve_text.h"
 #include "runtime/launch/launch.h"
 #include "runtime/train/train.h"
 #include "scheduler/planners/table.h"

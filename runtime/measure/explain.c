@@ -7,7 +7,7 @@ enum { PARTS = 64 };
 
 /* A slot's time with `rest` of PARTS of the difference between the slowest and the mean rank not
  * paid. */
-static struct weft_pass_times pay(const struct measure_layer *at, int64_t rest)
+static struct weft_pass_times paid_times(const struct measure_layer *at, int64_t rest)
 {
     return (struct weft_pass_times){
         at->forward_ns - (at->forward_ns - at->mean_forward_ns) * rest / PARTS,
@@ -28,12 +28,12 @@ static void pay_difference(struct weft_profile *profile, const struct measure_re
         struct weft_layer_times *times = &profile->layers[row % profile->n_layers];
         if (level > 0 && (times->recomputes & 1 << level) == 0) continue;
         const struct measure_layer *at = &rehearsal->layers[row];
-        const struct weft_pass_times paid = pay(at, rest);
+        const struct weft_pass_times paid = paid_times(at, rest);
         times->levels[level] = (struct weft_level_times){.forward_ns = paid.forward_ns,
                                                          .backward_ns = paid.backward_ns};
         if (rehearsal->first != NULL) {
-            times->levels[level].first = pay(&rehearsal->first[row], rest);
-            times->levels[level].later = pay(&rehearsal->later[row], rest);
+            times->levels[level].first = paid_times(&rehearsal->first[row], rest);
+            times->levels[level].later = paid_times(&rehearsal->later[row], rest);
         }
         if (level == 0) {
             times->forward_ns = paid.forward_ns;

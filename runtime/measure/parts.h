@@ -47,12 +47,12 @@ struct measure_layer {
 /* Times of real steps. With contention these are serialised steps, except for step_ns. */
 struct measure_rehearsal {
     struct measure_layer *layers; /* of the caller, [weft_measure_rows] */
-    /* Of the caller, as many, or NULL: in a pass of all micro-steps through one layer, its first
-     * one and the mean of its later ones. 0: not measured. */
+    /* In a pass of all micro-steps through one layer, the first micro-step and the mean of the
+     * later ones; of the caller, as many, or NULL. 0: not measured. */
     struct measure_layer *first, *later;
-    int64_t *compute_ns;          /* of the caller, [ranks]: each rank's forward and backward */
-    int64_t step_ns;              /* of a whole step, overlapped */
-    int64_t update_ns;            /* of all units */
+    int64_t *compute_ns; /* of the caller, [ranks]: each rank's forward and backward */
+    int64_t step_ns;     /* of a whole step, overlapped */
+    int64_t update_ns;   /* of all units */
     int64_t norm_ns, agree_ns;
     int64_t transfer_ns[WEFT_COLLECTIVE_COUNT]; /* of all blocks of a kind; 0 if there are none */
     /* The same times by the benches' curves. */

@@ -161,6 +161,25 @@ const struct weft_layer_times *weft_profile_times(const struct weft_profile *pro
     return named != NULL ? named : find_times(profile, false, key);
 }
 
+const struct weft_level_times *weft_layer_times_at(const struct weft_layer_times *times,
+                                                   enum weft_recompute level)
+{
+    return (times->recomputes & 1 << level) != 0 ? &times->levels[level] : NULL;
+}
+
+static bool has_times(const struct weft_pass_times *at)
+{
+    return at->forward_ns > 0 || at->backward_ns > 0;
+}
+
+const struct weft_pass_times *weft_layer_times_in_pass(const struct weft_layer_times *times,
+                                                       enum weft_recompute level, bool later)
+{
+    const struct weft_level_times *at = &times->levels[level];
+    const struct weft_pass_times *pass = later ? &at->later : &at->first;
+    return has_times(pass) ? pass : NULL;
+}
+
 int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency)
 {
     const int64_t bytes = weft_curve_efficient(&profile->collectives[WEFT_ALL_GATHER], efficiency);
@@ -193,11 +212,6 @@ static void put_levels(const void *context, const void *source, struct weft_json
         weft_keys_write(&level_table, NULL, at, writer);
         weft_json_end_object(writer);
     }
-}
-
-static bool has_times(const struct weft_pass_times *at)
-{
-    return at->forward_ns > 0 || at->backward_ns > 0;
 }
 
 /* Passes have both times or none. */

@@ -44,9 +44,8 @@ struct weft_layer_times {
     int recomputes;
     struct weft_level_times {
         int64_t forward_ns, backward_ns;
-        /* If all micro-steps run through a layer before the next layer (plan.micro_step_order):
-         * the pass's first micro-step, and the mean of its later ones. They find parameters and
-         * gradients in the cache, and fewer collectives next to them. 0: not measured. */
+        /* In a pass of all micro-steps through the layer (plan.micro_step_order): the first one,
+         * and the mean of later ones, which find parameters in the cache. 0: not measured. */
         struct weft_pass_times {
             int64_t forward_ns, backward_ns;
         } first, later;
@@ -186,21 +185,12 @@ static inline bool weft_profile_timed_network(const struct weft_profile *profile
 }
 
 /* The times at a level; NULL if the profile has none. */
-static inline const struct weft_level_times *weft_layer_times_at(
-    const struct weft_layer_times *times, enum weft_recompute level)
-{
-    return (times->recomputes & 1 << level) != 0 ? &times->levels[level] : NULL;
-}
+const struct weft_level_times *weft_layer_times_at(const struct weft_layer_times *times,
+                                                   enum weft_recompute level);
 
-/* The times of a micro-step in a pass of all of them through one layer; NULL if the profile has
- * none. */
-static inline const struct weft_pass_times *weft_layer_times_in_pass(
-    const struct weft_layer_times *times, enum weft_recompute level, bool later)
-{
-    const struct weft_pass_times *at =
-        later ? &times->levels[level].later : &times->levels[level].first;
-    return at->forward_ns > 0 || at->backward_ns > 0 ? at : NULL;
-}
+/* The times of a micro-step in a pass through one layer; NULL: none. */
+const struct weft_pass_times *weft_layer_times_in_pass(const struct weft_layer_times *times,
+                                                       enum weft_recompute level, bool later);
 
 /* The smallest full size (bytes) of an AllGather that reaches `efficiency` of the best bandwidth in
  * the curve, at least 1. 4 MiB for an empty curve (one rank). */

@@ -20,8 +20,8 @@ static bool makes_plan(const struct random_case *random, const struct weft_plann
     const enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
     weft_plan_destroy(plan);
     if (rule->literal)
-        cr_assert(status == WEFT_E_DATA && strstr(err.text, "plan.update_in") != NULL,
-                  "%s: %s", rule->name, err.text);
+        cr_assert(status == WEFT_E_DATA && strstr(err.text, "plan.update_in") != NULL, "%s: %s",
+                  rule->name, err.text);
     else
         cr_assert(status == WEFT_OK || status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA,
                   "%s: %s", rule->name, err.text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A caller's solver that uses weft-solve's protocol (scheduler/solver/lp.h) as text. */
-#ifndef WEFT_LIBRARY_SOLVE_TEXT_H
-#define WEFT_LIBRARY_SOLVE_TEXT_H
+#ifndef WEFT_LIBRARY_SOLVER_SOLVE_TEXT_H
+#define WEFT_LIBRARY_SOLVER_SOLVE_TEXT_H
 
 #include "include/weft.h"
 #include "scheduler/solver/lp.h"

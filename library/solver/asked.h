@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A solver that remembers the name in its answers, over all variants of a plan. */
-#ifndef WEFT_LIBRARY_ASKED_H
-#define WEFT_LIBRARY_ASKED_H
+#ifndef WEFT_LIBRARY_SOLVER_ASKED_H
+#define WEFT_LIBRARY_SOLVER_ASKED_H
 
 #include "plan/plan.h"
 #include "scheduler/solver/lp.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "library/asked.h"
+#include "library/solver/asked.h"
 
 #include <stdio.h>
 

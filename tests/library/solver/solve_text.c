@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A caller's solver that speaks text: its question, its answer, and each way to fail. */
-#include "library/solve_text.h"
+#include "library/solver/solve_text.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "library/solve_text.h"
+#include "library/solver/solve_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -70,6 +70,16 @@ Test(status, an_error_of_one_rank_keeps_its_rank_when_another_text_quotes_it)
     cr_assert_eq(own.of_rank, 0, "the first fact wins");
 }
 
+Test(status, a_source_is_named_once)
+{
+    struct weft_error met = {0}, told = {0}, again = {0};
+    weft_fail(&met, WEFT_E_DATA, "the plan was changed");
+    cr_assert_eq(weft_fail_in(&told, &met, "a.json"), WEFT_E_DATA);
+    cr_assert_str_eq(told.text, "a.json: the plan was changed");
+    weft_fail_in(&again, &told, "a.json");
+    cr_assert_str_eq(again.text, told.text);
+}
+
 Test(status, memory_failure_names_what)
 {
     struct weft_error err = {0};

@@ -133,6 +133,8 @@ static void put_default(const struct weft_kind *kind, const struct weft_field *k
         weft_json_put_string(writer, "default", expression);
     } else if (is_left_out && key->kind == WEFT_FIELD_NUMBER) {
         weft_json_put_number(writer, "default", 0);
+    } else if (is_left_out && key->kind == WEFT_FIELD_INTEGER && key->least == 0) {
+        weft_json_put_integer(writer, "default", 0);
     } else if (is_left_out && key->kind == WEFT_FIELD_BOOL) {
         weft_json_put_bool(writer, "default", false);
     } else {

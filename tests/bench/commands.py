@@ -82,6 +82,8 @@ RUNS = {
     "python3 bench/planner/orders.py": ("python3 bench/planner/orders.py --build {build} --work 1M --models gpt2-xl "
                                         "--networks 25 --micro-steps 2 --seq-len 1024 "
                                         "--part {scratch}/orders", True),
+    "python3 bench/planner/updates.py": ("python3 bench/planner/updates.py --build {build} --models gpt2-xl --hosts 50GB "
+                                         "--layers 8 --work 1M", True),
     "python3 bench/planner/on_gpu.py": ("python3 bench/planner/on_gpu.py --build {build} --work 1M", True),
     "python3 bench/planner/plain.py": ("python3 bench/planner/plain.py --build {build} --seconds 5 4", False),
     "python3 bench/planner/recompute.py": ("python3 bench/planner/recompute.py --build {build} --work 1M --models gpt2-xl "

@@ -170,7 +170,8 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     r->refused = r->most_bytes > 0 && r->program->arena_bytes > r->most_bytes;
     if (r->refused)
         return weft_fail(err, WEFT_E_INFEASIBLE,
-                         "an arena of %lld bytes is beyond cluster.memory_limit",
+                         "next to base memory an arena of %lld bytes is beyond "
+                         "cluster.memory_limit",
                          (long long)r->program->arena_bytes);
     if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));
     WEFT_TRY(allocate_times(r, err));
@@ -716,7 +717,7 @@ static enum weft_status open_by_layer(const struct rehearsal *other, int64_t bas
         }
     }
     *fits = status == WEFT_OK;
-    if (!*fits)
+    if (!*fits && weft_comm_rank(other->options->comm) == 0)
         weft_log(WEFT_LOG_WARNING,
                  "layers are not timed with all micro-steps in turn, so plans in that order take "
                  "the other order's times: %s",

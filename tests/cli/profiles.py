@@ -107,6 +107,17 @@ def ways_of_training_are_measured(weft):
 
 
 @case
+def times_by_layer_need_memory(weft):
+    """One warning of all ranks tells the reason."""
+    config = weft.write("run.json", tiny(train__grad_accum=2, cluster__memory_limit="4MB"))
+    said = weft.run("profile", config, "-o", weft.path("profile.json"))[2]
+    assert said.count("not timed with all micro-steps in turn") == 1, said
+    assert "next to base memory an arena of" in said, said
+    layers = json.loads((weft.directory / "profile.json").read_text())["layers"]
+    assert not any("first" in layer for layer in layers), layers
+
+
+@case
 def policies_that_the_cluster_lacks_are_told_before_ranks_start(weft):
     config = weft.write("run.json", tiny(plan__policies="hsdp,fsdp"))
     weft.expect(65, "profile", config, "-o", weft.path("no.json"), says=f"weft: {config}: $.plan.policies: hsdp")

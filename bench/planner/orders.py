@@ -27,9 +27,7 @@ from scale import plan  # pylint: disable=wrong-import-position
 
 ALL, TWO = (10, 25, 100, 400), (10, 100)
 # Model: networks of its rows by micro-steps of a step and memory of a GPU: tight, middle, ample.
-POINTS = {"llama-3-8b": {(8, "8GB"): TWO, (8, "24GB"): ALL, (8, "80GB"): TWO, (32, "24GB"): TWO},
-          "gpt3-13b": {(8, "12GB"): (10,), (8, "24GB"): ALL, (8, "80GB"): (10,), (32, "24GB"): (10,)},
-          "llama-3-70b": {(8, "80GB"): TWO}}
+POINTS = {"llama-3-8b": {(8, "8GB"): TWO, (8, "24GB"): ALL, (8, "80GB"): TWO}}
 LEAST = ("llama-3-8b",)  # a refusal of larger models takes minutes
 SLOWEST = ("breadth-first", "fsdp2")  # are planned on the slowest network alone
 # Column: planner, order, reductions.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What planning of several periods has found: the best plan so far, and bounds of the others. */
+/* The findings of planning several periods: the best plan so far, and bounds of the others. */
 #ifndef WEFT_LIBRARY_FOUND_H
 #define WEFT_LIBRARY_FOUND_H
 

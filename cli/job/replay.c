@@ -330,8 +330,8 @@ static enum weft_status make_plan(struct weft_replay *r, struct weft_error *err)
     if (status == WEFT_OK) return status;
     if (status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
         return weft_fail_again(err, &why, "%s", why.text);
-    weft_log(WEFT_LOG_INFO, "no plan by %s fits: planning by %s", quick_planner,
-             session->config->plan.planner);
+    weft_log(WEFT_LOG_INFO, "planning by %s, since %s has no plan: %s",
+             session->config->plan.planner, quick_planner, why.text);
     return weft_session_plan(session, NULL, err);
 }
 

@@ -88,6 +88,8 @@ def a_stopped_run_goes_on_with_the_same_bits(weft):
         os.makedirs(weft.path(f"{run}/checkpoints"))
         shutil.copytree(weft.path("whole/checkpoints/step-3"), weft.path(f"{run}/checkpoints/step-3"))
         assert fingerprint(weft, of(update_in, **saves), run, "--resume") == whole, update_in
+    _, _, err = weft.run("replay", "whole", "-n", "1")
+    assert "since fsdp2 has no plan" in err and "plan.update_in" in err, err  # not for memory
     weft.expect(69, "train", weft.write("run.json", of(1, **saves)), "-q", "--run", "killed",
                 env={"WEFT_FAILPOINT": "backward:rank=1:step=6:at=1:do=kill"})
     assert fingerprint(weft, of(1, **saves), "killed", "--resume") == whole

@@ -512,19 +512,21 @@ static int first_order(const struct weft_session *session, const struct by_order
 }
 
 /* Plans the order after the first one with the rest of the work. It is skipped if it is beaten, or
- * if no work is left and its draft is no faster. A faster draft gets as much work again, and so
- * does an order if the first one has no plan. */
+ * if no work is left and its draft is slower by more than a draft misjudges. Another draft gets as
+ * much work again, and so does an order if the first one has no plan. */
 static enum weft_status plan_second(struct weft_session *session,
                                     const struct weft_schedule_options *options, int64_t units,
                                     const struct by_order *first, struct by_order *order,
                                     struct weft_error *err)
 {
+    enum { MISJUDGED_PART = 8 }; /* of a draft's step, that all of the work may gain more */
     struct weft_schedule_options own = *options;
     const struct weft_plan *plan = first->best.staged.plan;
     const bool is_over = weft_budget_is_over(options->budget);
     enter_order(session, order);
     if (is_beaten(options, order, &first->best) ||
-        (is_over && plan != NULL && order->draft_ns >= plan->prediction.step_ns))
+        (is_over && plan != NULL &&
+         order->draft_ns - order->draft_ns / MISJUDGED_PART >= plan->prediction.step_ns))
         return skip_order(session, order, &first->best, err);
     if ((is_over || plan == NULL) && units < INT64_MAX) {
         struct weft_work *work = options->budget.work;

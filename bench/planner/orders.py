@@ -27,7 +27,8 @@ from scale import plan  # pylint: disable=wrong-import-position
 
 ALL, TWO = (10, 25, 100, 400), (10, 100)
 # Model: networks of its rows by micro-steps of a step and memory of a GPU: tight, middle, ample.
-POINTS = {"llama-3-8b": {(8, "8GB"): TWO, (8, "24GB"): ALL, (8, "80GB"): TWO}}
+POINTS = {"llama-3-8b": {(8, "8GB"): TWO, (8, "24GB"): ALL, (8, "80GB"): TWO, (32, "24GB"): TWO},
+          "gpt3-13b": {(8, "24GB"): ALL}, "llama-3-70b": {(8, "80GB"): TWO}}
 LEAST = ("llama-3-8b",)  # a refusal of larger models takes minutes
 SLOWEST = ("breadth-first", "fsdp2")  # are planned on the slowest network alone
 # Column: planner, order, reductions.
@@ -140,7 +141,7 @@ def main():
     parser.add_argument("--limits", help="memory of a GPU, instead of each model's")
     parser.add_argument("--columns", default=",".join(PLANS), help="plans (default %(default)s)")
     parser.add_argument("--seq-len", type=int, default=8192, help="of models but gpt3-13b (default %(default)s)")
-    parser.add_argument("--work", default="20M", help="plan.work_limit (default %(default)s)")
+    parser.add_argument("--work", default="200M", help="plan.work_limit (default %(default)s)")
     parser.add_argument("--least", action="store_true", help="least limits of both orders too")
     parser.add_argument("--rows", action="store_true", help="plans nothing: takes the rows of --part")
     parser.add_argument("--part", type=Path, help="file with rows of other calls")

@@ -111,7 +111,7 @@ def rows_of_updates(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("--work", default="20M", help="plan.work_limit of `disk` (default %(default)s)")
+    parser.add_argument("--work", default="3G", help="plan.work_limit of `disk` (default %(default)s)")
     parser.add_argument("--layers", type=int, default=80, help="blocks of `disk` (default %(default)s)")
     parser.add_argument("--hosts", default="50GB,100GB", help="host memory a GPU of `disk` (default %(default)s)")
     parser.add_argument("--models", default="gpt2-xl,llama-3-8b", help="of `updates` (default %(default)s)")

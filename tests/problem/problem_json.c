@@ -40,7 +40,7 @@ static struct weft_problem full_problem(void)
     items[SAVED] = small_item(2, WEFT_SAVED_DOWN, 2, 4, 4, 100);
     items[SAVED].lane = 2;
     items[A_REDUCE].after = A_GATHER;
-    problem.blocks = (struct weft_problem_blocks){4096, 2, 900000, 1, 2};
+    problem.blocks = (struct weft_problem_blocks){4096, 2, 900000, 1, 2, 3};
     problem.micro_batch = 3;
     problem.ranks_per_node = 2;
     problem.period.every = 4;

@@ -34,6 +34,10 @@ ADDITIONS = (
     ("policies `hsdp` and `nodes` on GPUs", "4c78a605"),
     ("averages across nodes on GPUs", "72b9b0d6 0d7590f2"),
     ("planners `breadth-first` and `greedysnake`", "cc3f2a62 58db991b"),
+    ("times of a layer's passes in a profile", "627401c5"),
+    ("updates in backward", "0f478e25"),
+    ("files of ViT", "a779baa7"),
+    ("data of samples with labels", "1335de97"),
 )
 
 

@@ -32,7 +32,7 @@ static const struct weft_json_value *find_value(const struct hub_writing *w, con
     return value != NULL ? value : weft_json_member(w->head, key);
 }
 
-/* The size of an image of square patches, by the layers; 0 for other sizes. */
+/* The size of an image of square patches, of one at least; 0 for other sizes. */
 static int64_t image_size_of(const struct hub_writing *w, enum weft_hub_size size)
 {
     int64_t patch = 1, inputs = 0, positions = 1, classes = 0;
@@ -43,7 +43,8 @@ static int64_t image_size_of(const struct hub_writing *w, enum weft_hub_size siz
     weft_json_integer(weft_json_member(w->head, "classes"), &classes);
     if (size == WEFT_HUB_PATCH) return patch;
     if (size == WEFT_HUB_CHANNELS) return inputs / (patch * patch);
-    if (size == WEFT_HUB_IMAGE) return (int64_t)sqrt((double)(positions - 1)) * patch;
+    if (size == WEFT_HUB_IMAGE)
+        return positions > 1 ? (int64_t)sqrt((double)(positions - 1)) * patch : patch;
     return size == WEFT_HUB_CLASSES ? classes : 0;
 }
 

@@ -127,6 +127,10 @@ def a_model_of_images_gets_a_config_that_reads_back(weft):
             ({"top": ("pooler", True)}, "pooler.weight"), ({"cut": ("bias", False)}, "bias"))):
         weft.expect(0, "train", weft.write("run.json", images(**changes)), "--run", f"run{number}", "-q")
         weft.expect(65, "export", f"run{number}", "--to", "hf", "-o", "never", says=says)
+    alone = images(places=("positions", 1))  # the class token, and no patch
+    alone["train"]["seq_len"] = 1
+    weft.expect(0, "train", weft.write("run.json", alone), "--run", "alone", "-q")
+    weft.expect(65, "export", "alone", "--to", "hf", "-o", "never", says="positions is 1, and was 2")
     weft.expect(65, "train", weft.write("run.json", images(cut=("patch", 15))), "--run", "never", says="225 pixels of a patch")
     assert not [name for name in os.listdir(weft.path(".")) if name.startswith("never")]
 

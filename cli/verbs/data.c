@@ -179,6 +179,16 @@ static enum weft_status find_largest(struct weft_corpora *corpora, int32_t *out,
     return status;
 }
 
+/* `at` is the first word of the sample. */
+static enum weft_status fail_label(const struct weft_corpora *corpora, int64_t at, int label,
+                                   struct weft_error *err)
+{
+    const char *path = weft_corpora_locate(corpora, &at);
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: sample %" PRId64 " (from 0) has label %d: labels are from 0 on", path,
+                     at / weft_sample_file_words(&corpora->samples), label);
+}
+
 /* The largest label. Reads all of them. */
 static enum weft_status find_largest_label(struct weft_corpora *corpora, int32_t *out,
                                            struct weft_error *err)
@@ -190,10 +200,7 @@ static enum weft_status find_largest_label(struct weft_corpora *corpora, int32_t
     for (int64_t i = 0; i < form->n; i++) {
         WEFT_TRY(weft_corpora_read(corpora, (i + 1) * words - label, label, piece, err));
         const int32_t of = weft_sample_file_label(form, piece);
-        if (of < 0)
-            return weft_fail(err, WEFT_E_DATA,
-                             "%s: sample %" PRId64 " (from 0) has label %d: labels are from 0 on",
-                             corpora->path, i, (int)of);
+        if (of < 0) return fail_label(corpora, i * words, (int)of, err);
         if (of > *out) *out = of;
     }
     return WEFT_OK;

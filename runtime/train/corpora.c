@@ -193,6 +193,13 @@ static int32_t file_of(const struct weft_corpora *corpora, int64_t token)
     return low;
 }
 
+const char *weft_corpora_locate(const struct weft_corpora *corpora, int64_t *at)
+{
+    const int32_t file = file_of(corpora, *at);
+    *at -= corpora->first[file];
+    return corpora->paths[file];
+}
+
 enum weft_status weft_corpora_read(struct weft_corpora *corpora, int64_t at, int64_t n,
                                    int32_t *out, struct weft_error *err)
 {

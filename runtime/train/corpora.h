@@ -45,6 +45,8 @@ WEFT_MUST_USE enum weft_status weft_corpora_read(struct weft_corpora *corpora, i
                                                  int64_t n, int32_t *out, struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_corpora_check(struct weft_corpora *corpora,
                                                   struct weft_error *err);
+/* The path of the file with token *at, which becomes its number there. For messages. */
+const char *weft_corpora_locate(const struct weft_corpora *corpora, int64_t *at);
 /* The hash of one file is its own; of several it combines theirs in order. */
 WEFT_MUST_USE enum weft_status weft_corpora_hash(struct weft_corpora *corpora,
                                                  struct weft_hash *out, struct weft_error *err);

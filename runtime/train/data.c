@@ -216,17 +216,18 @@ static enum weft_status fill_record(const struct weft_data *data, int64_t place,
 {
     const struct weft_corpora *corpora = &data->corpora;
     const int64_t wrong = weft_sample_file_decode(&corpora->samples, data->sample, input, target);
+    const char *path = weft_corpora_locate(corpora, &place);
     const int64_t number = place / data->record;
     if (wrong >= 0)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: number %" PRId64 " of sample %" PRId64
                          " (from 0) is not finite: write the file again without such numbers",
-                         corpora->path, wrong, number);
+                         path, wrong, number);
     if (*target >= 0 && *target < data->classes) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "%s: sample %" PRId64 " (from 0) has label %d, and the model has %" PRId64
                      " classes: labels are from 0 on, below the classes of the last layer",
-                     corpora->path, number, (int)*target, data->classes);
+                     path, number, (int)*target, data->classes);
 }
 
 static void fill_sample(const struct weft_data *data, int64_t step, int64_t sample, void *input,

@@ -158,6 +158,11 @@ def files_that_lie_are_refused(weft):
         weft.expect(65, "train", weft.write("run.json", run_of("good.samples", **changes)), "--run", f"no{number}", "-q", says=says)
     weft.write("other.samples", pack(samples_of(seeded(), 2), 1))
     weft.expect(65, "train", weft.write("run.json", run_of("*o*.samples")), "--run", "no", says="samples of another size than")
+    for i, label in enumerate((0, CLASSES, -1)):
+        weft.write(f"in-{i}.samples", whole[:4 * last] + struct.pack("<i", label) + whole[4 * last + 4:])
+    says = f"in-1.samples: sample 0 (from 0) has label {CLASSES}"
+    weft.expect(65, "train", weft.write("run.json", run_of("in-*.samples")), "--run", "no", says=says)
+    weft.expect(65, "data", "info", "in-*.samples", says="in-2.samples: sample 0 (from 0) has label -1")
     weft.write("words.bin", struct.pack("<3i", 20240520, 1, 4000) + bytes(1012) + bytes(8000))
     weft.expect(65, "train", weft.write("run.json", run_of("words.bin")), "--run", "no", says="give a file of samples")
 

@@ -325,9 +325,22 @@ enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err)
     return status;
 }
 
+/* Bytes of a text and samples give a classifier other classes. */
+static enum weft_status check_forms(const struct weft_data *training,
+                                    const struct weft_data *held_out, struct weft_error *err)
+{
+    static const char *const forms[] = {"a text", "of samples with labels"};
+    const bool trained = training->record > 0, held = held_out->record > 0;
+    if (trained == held) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s of %s is %s, and %s of %s is %s: give files of one form",
+                     held_out->corpora.path, held_out->corpora.key, forms[held],
+                     training->corpora.path, training->corpora.key, forms[trained]);
+}
+
 enum weft_status weft_data_apart(const struct weft_data *training, const struct weft_data *held_out,
                                  struct weft_error *err)
 {
+    WEFT_TRY(check_forms(training, held_out, err));
     const struct weft_corpora_part trained = {&training->corpora, training->first,
                                               training->first + training->length};
     /* A share is in the corpora of the training data. */

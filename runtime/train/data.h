@@ -72,7 +72,8 @@ bool weft_data_is_text(const struct weft_data *data);
 WEFT_MUST_USE enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err);
 /* First token of a sample of a step, counted over all files of the training data. */
 int64_t weft_data_place(const struct weft_data *data, int64_t step, int64_t sample);
-/* WEFT_E_DATA if a held-out file is also trained on, under any of its names. */
+/* WEFT_E_DATA if a held-out file is also trained on, under any of its names, or if one part is of
+ * samples with labels and the other is not. */
 WEFT_MUST_USE enum weft_status weft_data_apart(const struct weft_data *training,
                                                const struct weft_data *held_out,
                                                struct weft_error *err);

@@ -156,6 +156,11 @@ def files_that_lie_are_refused(weft):
             ({"train__seq_len": 9}, "rows of 192 numbers, and the model reads train.seq_len rows, 9, of 192"),
             ({"train__validation": {"share": 0.1}}, "leaves none to hold out"))):
         weft.expect(65, "train", weft.write("run.json", run_of("good.samples", **changes)), "--run", f"no{number}", "-q", says=says)
+    weft.write("held.txt", "Some words to read. " * 400)
+    for number, files in enumerate((("good.samples", "held.txt"), ("held.txt", "good.samples"))):
+        held = {"train__validation": {"data": files[1], "samples": 2}}
+        weft.expect(65, "train", weft.write("run.json", run_of(files[0], **held)), "--run", f"forms{number}", "-q",
+                    says=["of train.validation.data is", "give files of one form"])
     weft.write("other.samples", pack(samples_of(seeded(), 2), 1))
     weft.expect(65, "train", weft.write("run.json", run_of("*o*.samples")), "--run", "no", says="samples of another size than")
     for i, label in enumerate((0, CLASSES, -1)):

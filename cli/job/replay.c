@@ -156,7 +156,7 @@ static enum weft_status read_result(struct weft_replay *r, struct weft_error *er
     const struct weft_json_value *origin =
         document == NULL ? NULL : weft_json_member(weft_json_root(document), "origin");
     const bool is_whole =
-        origin == NULL || weft_json_string(weft_json_member(origin, "path"), &path);
+        origin == NULL || (weft_json_string(weft_json_member(origin, "path"), &path) && *path);
     if (path != NULL) snprintf(r->origin, sizeof r->origin, "%s", path);
     weft_json_destroy(document);
     if (is_whole) return WEFT_OK;
@@ -193,7 +193,7 @@ static enum weft_status read_turns(const struct weft_replay *r, const struct wef
     const char *damage = NULL;
     if (document == NULL)
         damage = "is missing";
-    else if (period == NULL)
+    else if (period == NULL || weft_json_kind(period) != WEFT_JSON_OBJECT)
         damage = "has no period of a plan";
     else if (layers != NULL && (!weft_json_integer(layers, &split->layers) || split->layers < 0))
         damage = "has a period with a wrong number of layers";

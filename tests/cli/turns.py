@@ -260,13 +260,14 @@ def a_replay_needs_the_runs_plan_for_an_open_order(weft):
     made = path.read_text()
     wrong = '{"problem":{"period":{"layers":%s}}}', "has a period with a wrong number of layers"
     for damage, code, words in (("{", 65, "alone/plan.json"), ("{}", 65, "has no period of a plan"),
+                                ('{"problem":{"period":5}}', 65, "has no period of a plan"),
                                 *((wrong[0] % layers, 65, wrong[1]) for layers in ('"one"', "0.5", "-1", "null")),
                                 (None, 66, "is missing")):
         path.write_text(damage) if damage else path.unlink()
         weft.expect(code, "replay", "alone", *limit, says=["alone/plan.json", words, "in which order micro-steps ran"])
     path.write_text(made)
     assert "equal" in weft.expect(0, "replay", "alone", *limit)
-    for damage in ("{", '{"origin":{}}', '{"origin":{"path":5}}', '{"origin":null}'):
+    for damage in ("{", '{"origin":{}}', '{"origin":{"path":5}}', '{"origin":{"path":""}}', '{"origin":null}'):
         (weft.directory / "alone/result.json").write_text(damage)
         weft.expect(65, "replay", "alone", *limit, says=["alone/result.json", "with which parameters the run began"])
     fingerprint(weft, of("auto", **alone), "untied")

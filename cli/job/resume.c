@@ -177,11 +177,10 @@ static enum weft_status load_plan(const struct weft_resumption *from, const char
         weft_fail(err, status, "%s", why.text);
     } else if (status != WEFT_OK) {
         /* The reason begins with the path, too. */
-        const char *reason = strstr(why.text, ": ");
+        const bool begins = strncmp(why.text, weft_text_chars(&path), path.length) == 0;
+        const char *reason = begins ? strstr(why.text + path.length, ": ") : NULL;
         weft_log(WEFT_LOG_WARNING, "%s: is planned again: %s", weft_text_chars(&path),
-                 reason != NULL && strncmp(why.text, weft_text_chars(&path), path.length) == 0
-                     ? reason + 2
-                     : why.text);
+                 reason != NULL ? reason + 2 : why.text);
         status = WEFT_E_DATA;
     }
     weft_text_finish(&path);

@@ -335,6 +335,11 @@ def what_the_directory_lacks_is_made_again(weft):
     os.remove(weft.path("run/plan.json"))
     weft.expect(0, "train", "--resume", "--run", "run", "-q", "--set", "train.steps=10",
                 says=["run/plan.json: is planned again: ", "No such file"])
+    os.rename(weft.path("run"), weft.path("a: run"))
+    weft.write("a: run/plan.json", "{}")
+    _, _, err = weft.run("train", "--resume", "--run", "a: run", "-q", "--set", "train.steps=11")
+    assert "a: run/plan.json: is planned again: is not a plan" in " ".join(err.split()), err
+    os.rename(weft.path("a: run"), weft.path("run"))
     weft.expect(0, "train", "--resume=run/checkpoints/step-10", "--run", "new", "-q", "--set",
                 "train.steps=11")
     assert steps(weft, "new") == ["step-11"]

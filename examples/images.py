@@ -45,6 +45,10 @@ def main():
     images, labels = numpy.load(given.images, mmap_mode="r"), numpy.load(given.labels)
     if images.ndim != 4 or labels.shape != images.shape[:1]:
         raise SystemExit(f"images are {images.shape} and labels {labels.shape}: give [n, channels, height, width] and [n]")
+    if images.dtype not in (numpy.uint8, numpy.float32) or labels.dtype.kind not in "iu":
+        raise SystemExit(f"images are {images.dtype} and labels {labels.dtype}: give uint8 or float32, and integers")
+    if labels.size == 0 or labels.min() < 0 or labels.max() > numpy.iinfo("<i4").max:
+        raise SystemExit("labels are from 0 on, below 2147483648: give at least one image with such a label")
     write_samples(given.output, patches(images, given.patch), labels)
 
 

@@ -192,6 +192,16 @@ def the_example_writes_such_files(weft):
         rows.append((levels, int(label)))
     with open(weft.path("out.samples"), "rb") as file:
         assert file.read() == pack(rows, 1)
+    for number, (pixels, classes, says) in enumerate((
+            (images.astype("i8"), labels, "images are int64"), (images.astype("f8"), labels, "images are float64"),
+            (images, labels + 0.5, "labels float64"), (images, labels - CLASSES, "labels are from 0 on"),
+            (images, labels + 2 ** 32, "below 2147483648"), (images[:0], labels[:0], "at least one image"))):
+        numpy.save(weft.path("images.npy"), pixels)
+        numpy.save(weft.path("labels.npy"), classes)
+        out = weft.path(f"never{number}.samples")
+        run = [sys.executable, EXAMPLE, weft.path("images.npy"), weft.path("labels.npy"), "--patch", "8", "-o", out]
+        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and says in done.stderr and not os.path.exists(out), done
 
 
 main(sys.argv[1])

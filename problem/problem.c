@@ -430,6 +430,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
                     b->blocks.efficiency_ppm);
     compare_integer(&comparison, "fused units", "", a->blocks.fused, b->blocks.fused);
     compare_integer(&comparison, "scale of blocks", "", a->blocks.scale, b->blocks.scale);
+    compare_integer(&comparison, "doublings of blocks", "", a->blocks.doublings,
+                    b->blocks.doublings);
     compare_lanes(&comparison, a, b);
     compare_ns(&comparison, "agreement", "", a->agree_ns, b->agree_ns);
     compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);

@@ -289,6 +289,7 @@ Test(stages, a_config_has_no_more_variants_than_a_session_keeps)
     static const char *const settings[] = {"train.clip_norm=0",
                                            "train.grad_accum=4",
                                            "plan.micro_step_order=auto",
+                                           "plan.update_in=auto",
                                            "plan.block_scale=auto",
                                            "plan.offload.state=[\"device\",\"host\"]",
                                            "plan.offload.update=[\"device\"]"};

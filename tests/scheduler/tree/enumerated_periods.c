@@ -125,6 +125,6 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
     cr_assert_geq(seen.n_closed, seen.n - seen.n / 50); /* by searches of orders */
     int some = TEST_CASES_OF(20, 2, 0);
     cr_assert(seen.several > some && seen.every > some / 3 && seen.rotated > some);
-    cr_assert(seen.turns > some / 3 && seen.backward > some);
+    cr_assert(seen.turns > some / 3 && seen.backward >= some / 3);
     cr_assert(seen.agreed > some && seen.two_networks > some && seen.slowed > some);
 }

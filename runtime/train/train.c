@@ -657,7 +657,9 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->result.stopped = result.stop && step < last_step(run);
     run->facts.tokens_per_s =
         summary.step_ns > 0 ? 1e9 * (double)step_tokens(run) / (double)summary.step_ns : NAN;
-    WEFT_TRY(look_after(run, step, summary.compute_ns, inputs.meets, err));
+    /* Without averages over nodes all ranks meet in each step. */
+    const bool meets = inputs.meets || run->train->every == 0;
+    WEFT_TRY(look_after(run, step, summary.compute_ns, meets, err));
     WEFT_TRY(tell_step(run, &inputs, &result, &summary, err));
     WEFT_TRY(evaluate_step(run, step, err));
     bool last = step == last_step(run) || run->result.stopped;

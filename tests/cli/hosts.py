@@ -276,7 +276,7 @@ def train_slowly(weft, config, n, slow, *flags):
     return [line for line in told if "ports, cables" in line]  # a busy machine has slow ranks too
 
 
-@drawn_case
+@case
 def a_run_names_its_slow_link_and_has_the_same_bits(weft):
     config = weft.write("run.json", threaded(plan__policies="fsdp", plan__blocks=2, cluster__ranks_per_node=1,
                                              cluster__link__inter=LINK))

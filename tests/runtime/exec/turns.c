@@ -180,20 +180,23 @@ static bool check_case(uint64_t seed, const char *path, bool tied, struct outcom
     return !weft_hash_equal(outcomes[0].fingerprint, outcomes[1].fingerprint);
 }
 
+/* A tied model whose bits differ by turns. It always runs: of few drawn models none may differ. */
+static const uint64_t SEED_THAT_TELLS = 6;
+
 RANKS_TEST(turns)
 {
     struct outcome *shared = job_shared(sizeof *shared);
     int n_other = 0, n_tied = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
-        if (!test_draws(seed, 20, 60)) continue;
+        if (seed != SEED_THAT_TELLS && !test_draws(seed, 20, 60)) continue;
         const bool tied = seed % 3 == 0;
         const char *path = tied ? "configs/runs/gpt-tiny.json" : "configs/runs/gpt-odd.json";
         const bool other = check_case(seed, path, tied, shared);
         CHECK(tied || !other, "seed %d", (int)seed);
+        CHECK(seed != SEED_THAT_TELLS || other, "the comparison of bits cannot tell");
         n_tied += tied;
         n_other += other;
     }
     printf("%d of %d tied models have other bits by turns\n", n_other, n_tied);
-    CHECK(n_tied == 0 || n_other > 0, "the comparison of bits cannot tell");
     return 0;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "cli/command.h"
 #include "report/answer.h"
 #include "runtime/train/corpora.h"
+#include "runtime/train/corpus_kind.h"
 #include "text/token_file.h"
 #include "text/tokenizer.h"
 
@@ -98,6 +101,41 @@ static bool has_end(const char *path, const char *end)
     return length > tail && strcmp(path + length - tail, end) == 0;
 }
 
+/* Checks a plain file before all of it is read. *known: it was one. */
+static enum weft_status check_plain(const char *path, bool *known, struct weft_error *err)
+{
+    unsigned char *head = NULL;
+    struct stat about;
+    enum weft_status status = WEFT_OK;
+    *known = stat(path, &about) == 0 && S_ISREG(about.st_mode);
+    FILE *file = *known ? fopen(path, "rbe") : NULL;
+    *known = file != NULL;
+    if (file == NULL) return WEFT_OK;
+    head = malloc(WEFT_CORPUS_PIECE_BYTES);
+    if (head == NULL) status = weft_fail_memory(err, path);
+    if (status == WEFT_OK)
+        status = weft_corpus_check_unpacked(path, head,
+                                            fread(head, 1, WEFT_CORPUS_PIECE_BYTES, file), err);
+    free(head);
+    fclose(file);
+    return status;
+}
+
+/* Reads a file that may be a text: the caller frees *bytes. */
+static enum weft_status read_unpacked(const char *path, char **bytes, size_t *length,
+                                      struct weft_error *err)
+{
+    const bool is_input = strcmp(path, "-") == 0;
+    bool known = false;
+    if (!is_input) WEFT_TRY(check_plain(path, &known, err));
+    WEFT_TRY(weft_file_read(path, MOST_FILE_BYTES, bytes, length, err));
+    if (known) return WEFT_OK;
+    const enum weft_status status = weft_corpus_check_unpacked(
+        is_input ? "standard input" : path, (const unsigned char *)*bytes, *length, err);
+    if (status != WEFT_OK) free(*bytes);
+    return status;
+}
+
 static enum weft_status add_file(struct packing *p, const char *path, struct weft_error *err)
 {
     static const char *const of_records[] = {".jsonl", ".ndjson", ".json"};
@@ -109,7 +147,7 @@ static enum weft_status add_file(struct packing *p, const char *path, struct wef
                              "%s: is JSON by its name: give --field NAME for the member with the "
                              "text, such as --field text",
                              path);
-    WEFT_TRY(weft_file_read(path, MOST_FILE_BYTES, &bytes, &length, err));
+    WEFT_TRY(read_unpacked(path, &bytes, &length, err));
     const enum weft_status status = p->cli->field != NULL
                                         ? add_records(p, path, bytes, length, err)
                                         : add_document(p, path, bytes, length, err);

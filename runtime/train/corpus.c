@@ -16,6 +16,7 @@
 
 enum {
     BYTE_VALUES = 256,
+    BEYOND_ASCII = 128,
     HEADER_BYTES = 1024,        /* 256 int32 */
     QUESTIONS_MAGIC = 20240522, /* llm.c's multiple-choice questions: no text, no stream */
     /* llm.c's magics are days. The fourth byte of one is 1, so no text begins with it. */
@@ -212,6 +213,38 @@ static enum weft_status find_form(struct weft_corpus *corpus, const char *key, i
     }
     WEFT_TRY(check_text(corpus, key, err));
     return read_as_bytes(corpus, length, err);
+}
+
+enum weft_status weft_corpus_check_unpacked(const char *path, const unsigned char *head, size_t n,
+                                            struct weft_error *err)
+{
+    struct weft_corpus_look look;
+    const int64_t magic = n >= 4 ? read_int32(head) : 0;
+    for (int f = 0; f < N_FORMS; f++) {
+        if (magic == forms[f].magic)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: is a token file, so it is packed already. Set train.data to it, "
+                             "or give the text that it was made from",
+                             path);
+    }
+    if (weft_sample_file_are(head, (int64_t)n))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: is a file of samples, and only texts can be packed. Set train.data "
+                         "to it as it is, or give a text",
+                         path);
+    if (magic >= FIRST_DAY && magic <= LAST_DAY)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: begins with %" PRId64
+                         ", as a file of llm.c's does, and only texts can be packed. Give the text "
+                         "that it was made from",
+                         path, magic);
+    weft_corpus_look_init(&look, path, INT32_MAX);
+    (void)weft_corpus_look_add(&look, head,
+                               n < WEFT_CORPUS_PIECE_BYTES ? n : WEFT_CORPUS_PIECE_BYTES);
+    /* Documents such as SVG are texts too. */
+    const bool binary =
+        look.kind != NULL && (memchr(head, 0, n) != NULL || head[0] >= BEYOND_ASCII);
+    return binary ? weft_corpus_look_end(&look, NULL, err) : WEFT_OK;
 }
 
 static enum weft_status fail_special(const char *path, const char *key, mode_t mode,

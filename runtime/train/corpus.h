@@ -14,6 +14,7 @@
 #define WEFT_RUNTIME_TRAIN_CORPUS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -53,6 +54,14 @@ void weft_corpus_close(struct weft_corpus *corpus);
  * length is another one. */
 WEFT_MUST_USE enum weft_status weft_corpus_reopen(struct weft_corpus *corpus, const char *key,
                                                   struct weft_error *err);
+
+/* WEFT_E_DATA if a file that begins with these `n` bytes is packed already, as tokens or samples,
+ * or if it is binary. The error tells what to give instead. At most WEFT_CORPUS_PIECE_BYTES are
+ * read.
+ */
+WEFT_MUST_USE enum weft_status weft_corpus_check_unpacked(const char *path,
+                                                          const unsigned char *head, size_t n,
+                                                          struct weft_error *err);
 
 /* Reads tokens [at, at + n), which must be within the file as opened. WEFT_E_DATA if it has become
  * shorter or a token is not in the vocabulary, WEFT_E_IO if it cannot be read. */

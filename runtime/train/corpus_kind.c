@@ -190,16 +190,19 @@ enum weft_status weft_corpus_look_end(const struct weft_corpus_look *look, const
     if (kind->cure == NULL)
         weft_token_advise(look->vocab, &cure);
     else
+        weft_text_add(&cure, kind->cure);
+    if (kind->cure != NULL && key != NULL)
         weft_text_addf(&cure,
-                       "%s, or train on its bytes as they are: set %s to {\"path\": \"%s\", "
+                       ", or train on its bytes as they are: set %s to {\"path\": \"%s\", "
                        "\"format\": \"bytes\"}",
-                       kind->cure, key, look->path);
-    enum weft_status status =
-        weft_text_ok(&cure)
-            ? weft_fail(err, WEFT_E_DATA, "%s is no text: %s. %s%s", look->path, kind->name,
-                        kind->cure == NULL ? "To train on them, " : "Either ",
-                        weft_text_chars(&cure))
-            : weft_fail_memory(err, look->path);
+                       key, look->path);
+    const char *lead = kind->cure == NULL ? ". To train on them, "
+                       : key != NULL      ? ". Either "
+                                          : "; ";
+    enum weft_status status = weft_text_ok(&cure)
+                                  ? weft_fail(err, WEFT_E_DATA, "%s is no text: %s%s%s", look->path,
+                                              kind->name, lead, weft_text_chars(&cure))
+                                  : weft_fail_memory(err, look->path);
     weft_text_finish(&cure);
     return status;
 }

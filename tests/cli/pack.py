@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text in and out: weft data packs texts into token files and tells of them, and generate reads and prints text with
 the same tokenizer."""
+import gzip
 import json
 import os
 import struct
@@ -43,6 +44,30 @@ def needs_pcre2(weft):
     code, _, err = weft.run("data", "pack", "one.txt", "-o", "one.bin", "--tokenizer", "tokenizer.json")
     if code == 69:
         raise Skip(err.strip())
+
+
+@case
+def only_texts_are_packed(weft):
+    """Files that are packed already, or binary, would be packed as if their bytes were text."""
+    weft.write("a.txt", "The end\n")
+    weft.write("drawing.svg", "<svg></svg>\n")
+    weft.expect(0, "data", "pack", "a.txt", "drawing.svg", "-o", "tokens.bin")
+    samples = struct.pack("<6i", 20261130, 1, 1, 1, 2, 4) + bytes(1000) + struct.pack("<2fi", 0.5, 0.25, 1)
+    files = {"tokens.bin": (None, "is a token file, so it is packed already"),
+             "x.samples": (samples, "is a file of samples, and only texts can be packed"),
+             "questions.bin": (struct.pack("<3i", 20240522, 1, 0) + bytes(1012), "begins with 20240522, as a file of llm.c"),
+             "a.txt.gz": (gzip.compress(b"The end\n"), "is no text: compressed by gzip; unpack it first"),
+             "a.npy": (b"\x93NUMPY\x01\x00" + bytes(100), "is no text: a NumPy array (.npy). To train on them, "),
+             "wide.txt": ("\ufeffThe end".encode("utf-16-le"), "is no text: a text in UTF-16; convert it first")}
+    for name, (data, says) in files.items():
+        if data is not None:
+            weft.write(name, data)
+        for first, *flags in ["a.txt"], [name, "--field", "text"]:
+            weft.expect(65, "data", "pack", first, name, *flags, "-o", "out.bin", says=[name, says])
+        assert not os.path.exists(weft.path("out.bin")), name
+    for name in "tokens.bin", "a.txt.gz":
+        with open(weft.path(name), "rb") as file:
+            weft.expect(65, "data", "pack", "-", "-o", "out.bin", stdin=file, says="standard input")
 
 
 @case

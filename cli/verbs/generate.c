@@ -22,6 +22,7 @@ struct generation {
     struct weft_config *config;
     char *checkpoint;                 /* owned path */
     bool text;                        /* tokens are bytes */
+    bool unread;                      /* the data, which would tell, cannot be read */
     struct weft_tokenizer *tokenizer; /* of a model with other tokens; or NULL */
     struct weft_sampling sampling;
     int64_t wanted;
@@ -64,15 +65,16 @@ static enum weft_status read_flags(const struct weft_cli *cli, struct generation
 }
 
 /* True if tokens are bytes: the vocabulary has 256, or the training data is text. */
-static bool is_text(const struct weft_config *config)
+static bool is_text(const struct weft_config *config, bool *unread)
 {
     struct weft_corpora corpora;
     struct weft_error ignored = {0};
     if (config->model->layers[0].vocab == BYTE_VALUES) return true;
     enum weft_data_format format = (enum weft_data_format)config->train.data_format;
-    if (config->train.data == NULL || weft_corpora_open(config->train.data, "train.data", format,
-                                                        INT64_MAX, &corpora, &ignored) != WEFT_OK)
-        return false;
+    if (config->train.data == NULL) return false;
+    *unread = weft_corpora_open(config->train.data, "train.data", format, INT64_MAX, &corpora,
+                                &ignored) != WEFT_OK;
+    if (*unread) return false;
     bool text = corpora.text;
     weft_corpora_close(&corpora);
     return text;
@@ -88,9 +90,11 @@ static enum weft_status read_tokens(const char *prompt, struct generation *g,
         if (end == at || token < 0 || token > INT32_MAX)
             return weft_fail(
                 err, WEFT_E_USAGE,
-                "--prompt %s: this model was trained on a token file, so the prompt is "
-                "numbers of tokens, such as \"15496,995\", or text with --tokenizer FILE",
-                prompt);
+                "--prompt %s: %s, so the prompt is numbers of tokens, such as \"15496,995\", or "
+                "text with --tokenizer FILE",
+                prompt,
+                g->unread ? "train.data cannot be read to see if this model's tokens are bytes"
+                          : "this model's tokens are not bytes");
         g->tokens[g->n++] = (int32_t)token;
         at = end + strspn(end, ", ");
     }
@@ -282,8 +286,9 @@ static enum weft_status generate_tokens(const struct weft_cli *cli, struct gener
                                                           .n_overrides = cli->n_overrides,
                                                           .kinds = cli->kinds},
                               &g->config, err));
+    WEFT_TRY(weft_generate_check_model(g->config->model, err));
     g->sampling.seed = (uint64_t)g->config->train.seed;
-    g->text = is_text(g->config);
+    g->text = is_text(g->config, &g->unread);
     if (cli->tokenizer != NULL) WEFT_TRY(take_tokenizer(cli, g, err));
     WEFT_TRY(begin_tokens(cli, g, err));
     int64_t threads = g->config->cluster.threads;

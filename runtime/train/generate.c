@@ -37,17 +37,6 @@ struct weft_generator {
     int64_t probabilities_at;   /* in the head's saved bytes, less 1 at the target */
 };
 
-static enum weft_status check_model(const struct weft_model *model, struct weft_error *err)
-{
-    const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
-    if (first->kind->input == WEFT_READS_TOKENS && last->kind->loss == WEFT_LOSS_OF_ROWS)
-        return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "the model begins with %s (%s) and ends with %s (%s): to generate it must "
-                     "begin with an embedding and end with an lm_head",
-                     first->name, weft_layer_type_of(first), last->name, weft_layer_type_of(last));
-}
-
 static void *take_memory(struct weft_generator *g, int64_t bytes)
 {
     return weft_pool_array(&g->pool, bytes > 0 ? (size_t)bytes : 1, 1);
@@ -97,16 +86,34 @@ const struct weft_layer *weft_generate_sees_later(const struct weft_model *model
     return NULL;
 }
 
+/* A model of samples, such as images, reads numbers. */
+static enum weft_status check_ends(const struct weft_model *model, struct weft_error *err)
+{
+    const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
+    const bool reads_tokens = first->kind->input == WEFT_READS_TOKENS;
+    if (reads_tokens && last->kind->loss == WEFT_LOSS_OF_ROWS) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "the model continues no text%s: it begins with %s (%s) and ends with %s (%s). "
+                     "To generate it must begin with an embedding and end with an lm_head",
+                     reads_tokens ? "" : ", because it reads numbers of samples and no tokens",
+                     first->name, weft_layer_type_of(first), last->name, weft_layer_type_of(last));
+}
+
+enum weft_status weft_generate_check_model(const struct weft_model *model, struct weft_error *err)
+{
+    const struct weft_layer *later = weft_generate_sees_later(model);
+    WEFT_TRY(check_ends(model, err));
+    if (later == NULL) return WEFT_OK;
+    return weft_layer_refuse(err, later,
+                             "its attention sees later tokens too, so the model predicts no next "
+                             "token: `weft generate` needs causal attention");
+}
+
 /* Walks of layers, for a batch of one row: a layer without one cannot keep rows. */
 static enum weft_status read_walks(struct weft_generator *g, struct weft_error *err)
 {
     const struct weft_batch batch = batch_of(1);
     struct weft_walk walk;
-    const struct weft_layer *later = weft_generate_sees_later(g->model);
-    if (later != NULL)
-        return weft_layer_refuse(err, later,
-                                 "its attention sees later tokens too, so the model predicts no "
-                                 "next token: `weft generate` needs causal attention");
     g->caches = true;
     for (int32_t l = 0; l < g->model->n_layers; l++) {
         const struct weft_layer *layer = &g->model->layers[l];
@@ -193,7 +200,7 @@ static enum weft_status read_checkpoint(struct weft_generator *g, const char *pa
 static enum weft_status fill_generator(struct weft_generator *g, const char *path, int32_t threads,
                                        struct weft_error *err)
 {
-    WEFT_TRY(check_model(g->model, err));
+    WEFT_TRY(weft_generate_check_model(g->model, err));
     g->window = g->config->train.seq_len;
     WEFT_TRY(read_walks(g, err));
     WEFT_TRY(read_checkpoint(g, path, threads, err));

@@ -15,9 +15,8 @@
 struct weft_generator;
 
 /* Reads and verifies all parameters of the checkpoint at `path`. Uses the library that computed it,
- * if this build has it. WEFT_E_DATA if it is damaged, of another model, or no language model: the
- * model must begin with an embedding and end with an lm_head. `config` must outlive the
- * generator. */
+ * if this build has it. WEFT_E_DATA if it is damaged, of another model, or no language model.
+ * `config` must outlive the generator. */
 WEFT_MUST_USE enum weft_status weft_generator_create(const struct weft_config *config,
                                                      const char *path, int32_t threads,
                                                      struct weft_generator **out,
@@ -51,5 +50,9 @@ WEFT_MUST_USE enum weft_status weft_generator_next(struct weft_generator *genera
 
 /* The first layer with attention to later tokens, which predicts no next token; or NULL. */
 const struct weft_layer *weft_generate_sees_later(const struct weft_model *model);
+/* WEFT_E_DATA if the model is no language model: it must begin with an embedding, end with an
+ * lm_head, and predict a next token. */
+WEFT_MUST_USE enum weft_status weft_generate_check_model(const struct weft_model *model,
+                                                         struct weft_error *err);
 
 #endif

@@ -124,7 +124,9 @@ def a_vit_of_hugging_face_trains_on_its_patches(weft):
     assert out == read_hub(weft, "out-imported")
     assert {name: entry[:2] for name, entry in out.items()} == {e[0]: (e[1], e[2]) for e in entries}
     assert all(out[name][2] != data for name, _, _, data in entries if "key.bias" not in name), "all were trained"
-    weft.expect(65, "generate", "imported", says="it must begin with an embedding")
+    for flags in [], ["--prompt", "a text"], ["--tokenizer", "vit/config.json"]:
+        weft.expect(65, "generate", "imported", *flags,
+                    says=["continues no text, because it reads numbers of samples", "it must begin with an embedding"])
 
 
 @case

@@ -337,7 +337,10 @@ def a_model_of_tokens_says_tokens(weft):
     said = weft.expect(0, "generate", "run", "--prompt", "300,307, 314", "--tokens", "20",
                        "--temperature", "0")
     assert said.split() == [str(300 + 7 * i % 50) for i in range(23)], said
-    weft.expect(64, "generate", "run", "--prompt", "hello", says="numbers of tokens")
+    weft.expect(64, "generate", "run", "--prompt", "hello",
+                says=["this model's tokens are not bytes", "numbers of tokens"])
+    os.remove(weft.path("data"))
+    weft.expect(64, "generate", "run", "--prompt", "hello", says=["train.data cannot be read", "numbers of tokens"])
     weft.expect(65, "generate", "run", "--prompt", "400", says="outside the vocabulary")
 
 

@@ -34,6 +34,10 @@ enum {
  * peers do then. GAVE_UP: its reason is invisible to its peers. */
 enum { WEFT_LOCAL_LEFT = 1, WEFT_LOCAL_GAVE_UP = 2 };
 
+/* Waits of a rank that may overlap: of its threads at a barrier, and of its stream, as its watchdog
+ * sees them. */
+enum weft_local_waiter { WEFT_LOCAL_AT_BARRIER, WEFT_LOCAL_ON_STREAM, WEFT_LOCAL_WAITERS };
+
 struct weft_local_post {
     int64_t arrival_ns; /* on the channel's clock */
     bool raised;
@@ -47,7 +51,7 @@ struct weft_local_rank {
     _Atomic uint32_t arrived;                           /* barriers that it has reached */
     /* In the control of all ranks, by branch, the first for all: 1 + the rank for which it waits,
      * a rank of all; 0: for none, or not for long. */
-    _Atomic int32_t waits[WEFT_LOCAL_WAITS];
+    _Atomic int32_t waits[WEFT_LOCAL_WAITS][WEFT_LOCAL_WAITERS];
     /* For messages: the number of its calls, and the kinds of the latest ones. Call n is in word n
      * modulo WEFT_COMM_RECENT. */
     _Atomic uint32_t calls;
@@ -117,8 +121,9 @@ static inline void weft_local_read_kinds(const struct weft_local_rank *rank,
 /* local_waits.c */
 
 /* Tells the other ranks that this rank waits for another one of the group in this communicator, and
- * not just now; -1: for none. */
-void weft_local_note_wait(const struct weft_comm *comm, int32_t rank);
+ * not just now; -1: for none. Replaces the same waiter's rank alone. */
+void weft_local_note_wait(const struct weft_comm *comm, enum weft_local_waiter waiter,
+                          int32_t rank);
 /* The rank that holds up a late rank, perhaps over others: it waits for none, or is stopped. The
  * late rank itself if all wait for one another. Both are ranks of all. */
 int32_t weft_local_cause(const struct weft_comm *comm, int32_t rank);

@@ -224,7 +224,8 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
         if (now_ns >= look_ns || left_ns <= 0) {
             look_ns = now_ns + LOOK_NS;
             status = look_for_lost(c);
-            if (status == WEFT_OK) weft_local_note_wait(&c->comm, find_missing(c));
+            if (status == WEFT_OK)
+                weft_local_note_wait(&c->comm, WEFT_LOCAL_AT_BARRIER, find_missing(c));
             if (status == WEFT_OK && left_ns <= 0 && !is_complete(c)) status = fail_hang(c);
             continue;
         }
@@ -235,7 +236,7 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
     }
     atomic_fetch_sub(&control->sleepers, 1);
     /* After a failure others may still ask for whom this rank waited. */
-    if (status == WEFT_OK) weft_local_note_wait(&c->comm, -1);
+    if (status == WEFT_OK) weft_local_note_wait(&c->comm, WEFT_LOCAL_AT_BARRIER, -1);
     return status;
 }
 

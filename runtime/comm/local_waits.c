@@ -19,12 +19,13 @@ static int32_t count_all(const struct weft_local_comm *c)
     return c->comm.trunk != NULL ? c->comm.trunk->ranks : c->comm.ranks;
 }
 
-void weft_local_note_wait(const struct weft_comm *comm, int32_t rank)
+void weft_local_note_wait(const struct weft_comm *comm, enum weft_local_waiter waiter, int32_t rank)
 {
     const struct weft_local_comm *c = weft_local_comm_of(comm);
     const int32_t branch = comm->trunk != NULL ? 1 + comm->place.number : 0;
     struct weft_local_rank *self = rank_of_all(c, weft_comm_rank_of_all(comm, comm->rank));
-    atomic_store(&self->waits[branch], rank < 0 ? 0 : 1 + weft_comm_rank_of_all(comm, rank));
+    atomic_store(&self->waits[branch][waiter],
+                 rank < 0 ? 0 : 1 + weft_comm_rank_of_all(comm, rank));
 }
 
 /* True if the process is stopped (SIGSTOP, a debugger), from /proc: "pid (name) T ...". */
@@ -53,8 +54,8 @@ static int32_t waits_for(const struct weft_local_comm *c, int32_t rank)
 {
     const struct weft_local_rank *of = rank_of_all(c, rank);
     int32_t told = 0;
-    for (int32_t b = 0; b < WEFT_LOCAL_WAITS && told == 0; b++)
-        told = atomic_load(&of->waits[b]);
+    for (int32_t i = 0; i < WEFT_LOCAL_WAITS * WEFT_LOCAL_WAITERS && told == 0; i++)
+        told = atomic_load(&of->waits[i / WEFT_LOCAL_WAITERS][i % WEFT_LOCAL_WAITERS]);
     return told == 0 || weft_local_is_stopped(&c->comm, rank) ? -1 : told - 1;
 }
 

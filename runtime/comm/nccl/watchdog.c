@@ -218,7 +218,7 @@ static void tell_wait(const struct weft_nccl_watchdog *w)
     if (weft_nccl_overdue(own_ring(w), weft_clock_now_ns(), LONG_NS) != 0)
         late = compare_rings(rings);
     const bool waits = names_late_rank(&late) && late.rank != weft_comm_rank(rings->control);
-    weft_local_note_wait(rings->control, waits ? late.rank : -1);
+    weft_local_note_wait(rings->control, WEFT_LOCAL_ON_STREAM, waits ? late.rank : -1);
 }
 
 static void look_at_ranks(struct weft_nccl_watchdog *w)

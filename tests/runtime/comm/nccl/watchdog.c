@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/comm/local.h"
 #include "tests/runtime/comm/site.h"
 
 enum { RANKS = 3, ODD = 1, N = 64, FROM = 1024, TO = 4096, ARENA_BYTES = 1 << 16 };
@@ -224,5 +225,38 @@ RANKS_TEST(a_rank_that_leaves_is_named)
               shared->text[rank]);
     CHECK(strstr(shared->text[0], "rank 1") || strstr(shared->text[2], "rank 1"), "%s; %s",
           shared->text[0], shared->text[2]);
+    return 0;
+}
+
+/* Ranks 0 and 2 wait in an exchange of hosts, for rank 1. Their watchdogs see no wait of streams.
+ */
+static int host_waits(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct weft_comm_options options = ranks_options(rank, ranks);
+    const int64_t look_ns = 2 * second_ns / 1000, looks_ns = second_ns / 2;
+    struct weft_error err = {.status = WEFT_OK};
+    struct site s;
+    (void)argument;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    if (rank == ODD) {
+        struct weft_local_comm seen = {.comm = {.ranks = RANKS, .rank = ODD}};
+        seen.mapped =
+            mmap(NULL, weft_comm_control_bytes(RANKS), PROT_READ, MAP_SHARED, ranks->control_fd, 0);
+        CHECK(seen.mapped != MAP_FAILED, "mmap");
+        while (weft_local_cause(&seen.comm, 0) != ODD)
+            weft_clock_sleep_until_ns(weft_clock_now_ns() + look_ns);
+        for (int64_t end_ns = weft_clock_now_ns() + looks_ns; weft_clock_now_ns() < end_ns;) {
+            CHECK(weft_local_cause(&seen.comm, 0) == ODD, "rank 0 tells no wait");
+            weft_clock_sleep_until_ns(weft_clock_now_ns() + look_ns);
+        }
+    }
+    CHECK(weft_comm_exchange(s.comm, NULL, 0, NULL, &err) == WEFT_OK, "%s", err.text);
+    site_close(&s);
+    return 0;
+}
+
+RANKS_TEST(a_wait_of_the_host_is_told_all_the_time)
+{
+    CHECK(ranks_run(RANKS, host_waits, NULL) == 0, "a rank failed");
     return 0;
 }

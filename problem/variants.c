@@ -178,7 +178,7 @@ static int32_t list_distances(const struct weft_config *config, bool rotated, bo
     const int64_t asked = config->plan.update_in;
     const bool backward = rotated && asked != WEFT_UPDATE_IN_FORWARD &&
                           config->model->n_layers > 1 &&
-                          weft_config_refuses_backward(config) == NULL;
+                          weft_config_refuses_backward(config, NULL) == NULL;
     int32_t n = 0;
     if (!backward || asked == WEFT_UPDATE_IN_AUTO) list_ahead(config, rotated, offloaded, out, &n);
     if (backward) list_after(config, out, &n);

@@ -202,31 +202,41 @@ const char *weft_config_refuses_turns(const struct weft_config *config, int64_t 
     return NULL;
 }
 
-const char *weft_config_refuses_backward(const struct weft_config *config)
+const char weft_update_in_price[] =
+    "if a later gradient of a step is not finite, the run ends with "
+    "79 and no state of that step is saved";
+
+const char *weft_config_refuses_backward(const struct weft_config *config, const char **cure)
 {
     const struct weft_train *train = &config->train;
     const struct weft_target *target = weft_config_target(config);
-    if (target->is_foreign || target->updates_first)
-        return "the runtime of plan.for updates after backward: set it to \"forward\", or plan.for "
-               "to \"weft\"";
-    if (weft_optimizer_row(train->optimizer.type)->agrees)
-        return "lamb agrees on norms within each update, for which reductions would wait: set it "
-               "to \"forward\", or take adamw or sgd";
-    if (weft_config_means(config))
-        return "adam_mini divides by means of squares that ranks sum after backward: set it to "
-               "\"forward\", or take adamw or sgd";
-    if (train->clip_norm > 0)
-        return "clipping needs the norm of all gradients before the first update: set it to "
-               "\"forward\", or train.clip_norm to 0";
-    if (train->precision.compute == WEFT_F16)
-        return "f16 repeats a step that overflowed, and a part of the units would be updated: set "
-               "it to \"forward\", or compute in bf16 or f32";
-    if (train->delay > 0)
-        return "delayed updates have their own place in backward: set it to \"forward\", or "
-               "train.delay to 0";
-    if (train->every > 0)
-        return "a node with gradients that are not finite waits for an average of whole updates: "
-               "set it to \"forward\", or train.across.every to 0";
+    const struct {
+        bool applies;
+        const char *why, *cure;
+    } refusals[] = {
+        {target->is_foreign || target->updates_first,
+         "the runtime of plan.for updates after backward", "plan.for to \"weft\""},
+        {weft_optimizer_row(train->optimizer.type)->agrees,
+         "lamb agrees on norms within each update, for which reductions would wait",
+         "take adamw or sgd"},
+        {weft_config_means(config),
+         "adam_mini divides by means of squares that ranks sum after backward",
+         "take adamw or sgd"},
+        {train->clip_norm > 0, "clipping needs the norm of all gradients before the first update",
+         "train.clip_norm to 0"},
+        {train->precision.compute == WEFT_F16,
+         "f16 repeats a step that overflowed, and a part of the units would be updated",
+         "compute in bf16 or f32"},
+        {train->delay > 0, "delayed updates have their own place in backward", "train.delay to 0"},
+        {train->every > 0,
+         "a node with gradients that are not finite waits for an average of whole updates",
+         "train.across.every to 0"},
+    };
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        if (!refusals[i].applies) continue;
+        if (cure != NULL) *cure = refusals[i].cure;
+        return refusals[i].why;
+    }
     return NULL;
 }
 

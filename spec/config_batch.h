@@ -80,8 +80,12 @@ enum weft_update_in {
     WEFT_UPDATE_IN_AUTO = -2
 };
 
-/* Why no unit can be updated in backward, and what would work. NULL: units can. */
-const char *weft_config_refuses_backward(const struct weft_config *config);
+/* The price of updates in backward: the promise that a user gives up. */
+extern const char weft_update_in_price[];
+
+/* Why no unit can be updated in backward. NULL: units can. *cure (may be NULL) is a change that
+ * would work, next to "forward"; it stays if units can. */
+const char *weft_config_refuses_backward(const struct weft_config *config, const char **cure);
 
 /* Whether an average is a step of an outer optimizer, which has states of its own. */
 static inline bool weft_config_outer(const struct weft_config *config)

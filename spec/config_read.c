@@ -241,11 +241,12 @@ static void check_update_in(const struct weft_section *section, const struct wef
                             struct weft_findings *findings)
 {
     const int64_t asked = config->plan.update_in;
-    const char *why = weft_config_refuses_backward(config);
+    const char *cure = NULL, *why = weft_config_refuses_backward(config, &cure);
     if (asked == WEFT_UPDATE_IN_FORWARD || asked == WEFT_UPDATE_IN_AUTO) return;
     if (why != NULL)
         weft_findings_add(findings, section->source, "$.plan.update_in",
-                          "no unit is updated in backward: %s", why);
+                          "no unit is updated in backward: %s: set it to \"forward\", or %s", why,
+                          cure);
     else if (asked >= config->model->n_layers)
         weft_findings_add(findings, section->source, "$.plan.update_in",
                           "%lld layers after the last backward of a unit leave no layer in a model "

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/study/attempt.h"
-#include "cli/study/other_order.h"
+#include "cli/study/others.h"
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "plan/plan.h"
@@ -107,18 +107,30 @@ static enum weft_status find_stairs(const struct weft_cli *cli, const struct wef
     return status;
 }
 
-/* Opens the plan with its config and its profile, and finds its other order. */
-static enum weft_status find_order(const struct weft_cli *cli, const char *path,
-                                   const struct limits *limits, struct weft_session *session,
-                                   struct weft_order_study *out, struct weft_error *err)
+/* The other choices of a plan. */
+struct others {
+    struct weft_other_study studies[WEFT_OTHER_KINDS];
+    bool known[WEFT_OTHER_KINDS];
+};
+
+/* Opens the plan with its config and its profile, and finds its other choices. One micro-step has
+ * one order. */
+static enum weft_status find_others(const struct weft_cli *cli, const char *path,
+                                    const struct limits *limits, struct weft_session *session,
+                                    struct others *out, struct weft_error *err)
 {
+    enum weft_status status = WEFT_OK;
     WEFT_TRY(weft_cli_read_config(cli, cli->config, session, err));
     if (weft_session_must_measure(session)) return weft_cli_refuse_plan(path, cli->config, err);
     WEFT_TRY(weft_session_stage(session, NULL, err));
     WEFT_TRY(weft_session_load(session, path, err));
-    if (session->plan->problem->period.n_micro < 2) return WEFT_OK;
     weft_watch_begin(cli->watch, "explain");
-    const enum weft_status status = weft_order_study_make(session, limits->units, out, err);
+    for (int kind = 0; kind < WEFT_OTHER_KINDS && status == WEFT_OK; kind++) {
+        if (kind == WEFT_OTHER_ORDER && session->plan->problem->period.n_micro < 2) continue;
+        status = weft_other_study_make(session, (enum weft_other_kind)kind, limits->units,
+                                       &out->studies[kind], err);
+        out->known[kind] = status == WEFT_OK;
+    }
     weft_watch_end(cli->watch);
     return status;
 }
@@ -139,32 +151,29 @@ static bool take_run(const struct weft_cli *cli, const char *path, char config[P
     return true;
 }
 
-/* Adds the other order of micro-steps. A run's directory that cannot tell it is no error. */
-static enum weft_status explain_order(const struct weft_cli *cli, const struct weft_plan *plan,
-                                      const char *path, const struct limits *limits,
-                                      struct weft_answer *answer, struct weft_error *err)
+/* Adds the other choices. A run's directory that cannot tell them is no error. */
+static enum weft_status explain_others(const struct weft_cli *cli, const struct weft_plan *plan,
+                                       const char *path, const struct limits *limits,
+                                       struct weft_answer *answer, struct weft_error *err)
 {
     char config[PATH_BYTES], profile[PATH_BYTES];
     struct weft_cli own;
     struct weft_session session = {0};
-    struct weft_order_study study = {0};
+    struct others others = {0};
     struct weft_error why = {0};
     enum weft_status status = WEFT_OK;
     const bool is_run = take_run(cli, path, config, profile, &own);
-    if (own.config != NULL) status = find_order(&own, path, limits, &session, &study, &why);
+    if (own.config != NULL) status = find_others(&own, path, limits, &session, &others, &why);
     if (status == WEFT_E_DATA && is_run) {
-        weft_log(WEFT_LOG_INFO, "the other order of micro-steps is not known: %s", why.text);
-        weft_order_study_finish(&study);
+        weft_log(WEFT_LOG_INFO, "other choices of the plan are not known: %s", why.text);
         status = WEFT_OK;
     }
-    if (status == WEFT_OK)
-        weft_explain_order(
-            plan,
-            study.found.own_least_bytes > 0 || study.found.refused != NULL ? &study.found : NULL,
-            answer);
-    else
-        weft_fail_again(err, &why, "%s", why.text);
-    weft_order_study_finish(&study);
+    for (int kind = 0; kind < WEFT_OTHER_KINDS && status == WEFT_OK; kind++)
+        weft_explain_other(plan, (enum weft_other_kind)kind,
+                           others.known[kind] ? &others.studies[kind].found : NULL, answer);
+    if (status != WEFT_OK) weft_fail_again(err, &why, "%s", why.text);
+    for (int kind = 0; kind < WEFT_OTHER_KINDS; kind++)
+        weft_other_study_finish(&others.studies[kind]);
     weft_session_close(&session);
     return status;
 }
@@ -181,7 +190,7 @@ static enum weft_status explain_plan(const struct weft_cli *cli, const struct we
         weft_report_plan(plan, &answer);
         weft_answer_say(&answer, NULL, "\n");
     }
-    WEFT_TRY(explain_order(cli, plan, path, limits, &answer, err));
+    WEFT_TRY(explain_others(cli, plan, path, limits, &answer, err));
     weft_explain(plan, step_ns, cli->all ? INT32_MAX : WEFT_EXPLAIN_ROWS, &answer);
     return weft_cli_emit_answer(cli, &answer, err);
 }
@@ -304,8 +313,9 @@ const struct weft_command weft_command_explain = {
         "is\n"
         "given.\n"
         "With --config CONFIG, or of a run's directory: what the other order of micro-steps costs\n"
-        "(plan.micro_step_order), with as much work again. It names the step and its bound, the\n"
-        "lane that binds, the fullest slot, and the least limit.\n"
+        "(plan.micro_step_order), and the other place of updates (plan.update_in), each with as\n"
+        "much work again. It names the step and its bound, the lane that binds, the fullest slot,\n"
+        "and the least limit.\n"
         "With --kind NAME it prints the recipe of a layer type of Weft's, as JSON: an element to\n"
         "copy into model.kinds of a config (docs/recipes.md).",
     .flags = "--all --work-limit --time-limit --kind --config --set --model --cluster --layers "

@@ -25,6 +25,20 @@ TINY = {
 }
 
 
+def host(bandwidth):
+    """Returns a host with links and updates of this bandwidth."""
+    link = {"alpha": "1us", "bandwidth": bandwidth}
+    return {"memory_limit": "1GiB", "down": link, "up": link, "update": bandwidth}
+
+
+def deep(**changes):
+    """Returns TINY with 8 blocks and little work, without clipping, so that units may be updated in backward."""
+    config = tiny(**{"train__clip_norm": 0, "train__micro_batch": 1, "plan__recompute": "none",
+                     "plan__work_limit": "20M", **changes})
+    config["model"]["layers"][1]["repeat"] = 8
+    return config
+
+
 def tiny(**changes):
     """Returns TINY with changes by path: tiny(cluster__ranks=3)."""
     config = copy.deepcopy(TINY)

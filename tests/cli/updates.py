@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 
-from configs import tiny
+from configs import deep, host, tiny
 from plan_checker import check
 from tap import case, main
 
@@ -106,6 +106,34 @@ def bad_numbers_after_an_update_end_the_run(weft):
     weft.expect(0, "train", config, "-q", "--run", "run", "--resume")
     found = json.loads((weft.directory / "run/result.json").read_text())["fingerprint"]
     assert found == fingerprint(weft, of("forward", **saves), "forward")
+
+
+@case
+def explain_tells_the_other_place(weft):
+    """Its step is that of a plan with these updates, and its bound that of no plan is faster."""
+    slow = {"cluster__host": host("0.3GB/s"), "plan__offload": {"state": ["host"]}, "plan__policies": "fsdp"}
+    for update_in, other in (("forward", "backward"), ("backward", "forward"), (3, "forward"), ("auto", None)):
+        there = plan(weft, deep(plan__update_in=other or "forward", **slow))
+        made = plan(weft, deep(plan__update_in=update_in, **slow))
+        flags = ("explain", "plan.json", "--config", "run.json", "--work-limit", "100M")
+        said = json.loads(weft.expect(0, *flags, "--json"))
+        assert said["other_order"] is None, said
+        said = said["other_updates"]
+        backward = made["problem"]["period"].get("update_after", 0) == 0
+        assert said["update_in"] == ("backward" if backward else "forward"), said
+        assert said["fits"] and said["refused"] is None and ("price" in said) == backward, said
+        assert (said.get("layers", 0) > 0) == backward and said["bound_ns"] <= said["step_ns"], said
+        assert other is None or said["bound_ns"] <= there["prediction"]["step_ns"], (said, there["prediction"])
+        assert said["lane"]["name"] and said["row"]["slot"] and said["own_least_bytes"] > 0, said
+        told = " ".join(weft.expect(0, *flags).split())
+        assert "the other place of updates: in " + said["update_in"] in told, told
+        assert ("price: if a later gradient" in told) == backward, told
+    plan(weft, of("forward", train__clip_norm=1))
+    told = " ".join(weft.expect(0, "explain", "plan.json", "--config", "run.json").split())
+    assert "the other place of updates: in backward not possible here: clipping needs the norm" in told, told
+    fingerprint(weft, of("forward", train__steps=1), "explained")
+    assert json.loads(weft.expect(0, "explain", "explained", "--json"))["other_updates"]["update_in"] == "backward"
+    assert json.loads(weft.expect(0, "explain", "explained/plan.json", "--json"))["other_updates"] is None
 
 
 @case

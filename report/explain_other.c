@@ -1,20 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/explain_order.h"
+#include "report/explain_other.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/units.h"
 
-enum { ORDER_BYTES = 48 };
+enum { CHOICE_BYTES = 64 };
 
-/* "by layer", "by 4 layers", "one after the other". */
-static const char *show_order(int32_t layers, char out[ORDER_BYTES])
+static const struct {
+    const char *member, *title, *own;
+} kinds[WEFT_OTHER_KINDS] = {
+    [WEFT_OTHER_ORDER] = {"other_order", "the other order of micro-steps", "order"},
+    [WEFT_OTHER_UPDATES] = {"other_updates", "the other place of updates", "place"},
+};
+
+/* "by layer", "by 4 layers", "one after the other"; "in forward", "in backward", "in backward, 2
+ * layers after a unit's own". */
+static const char *show_choice(const struct weft_other_choice *other, char out[CHOICE_BYTES])
 {
-    if (layers > 1)
-        snprintf(out, ORDER_BYTES, "by %d layers", layers);
+    const int32_t layers = other->layers;
+    if (other->kind == WEFT_OTHER_ORDER && layers > 1)
+        snprintf(out, CHOICE_BYTES, "by %d layers", layers);
+    else if (other->kind == WEFT_OTHER_ORDER)
+        snprintf(out, CHOICE_BYTES, "%s", layers == 1 ? "by layer" : "one after the other");
+    else if (layers > 0 && other->plan != NULL)
+        snprintf(out, CHOICE_BYTES, "in backward, %d layer%s after a unit's own", layers,
+                 layers == 1 ? "" : "s");
     else
-        snprintf(out, ORDER_BYTES, "%s", layers == 1 ? "by layer" : "one after the other");
+        snprintf(out, CHOICE_BYTES, "%s", layers > 0 ? "in backward" : "in forward");
     return out;
 }
 
@@ -138,7 +152,7 @@ static void add_exposed(const struct weft_plan *plan, const struct weft_plan *ot
                     weft_units_show_ns(ns, shown), weft_units_show_ns(own_ns, before));
 }
 
-/* Tells the lane that is busiest in the slower of both orders, and its work in the other one. */
+/* Tells the lane that is busiest in the slower of both plans, and its work in the other one. */
 static void add_lane(const struct weft_plan *plan, const struct weft_plan *other,
                      struct weft_answer *out)
 {
@@ -157,13 +171,14 @@ static void add_lane(const struct weft_plan *plan, const struct weft_plan *other
     weft_answer_integer(out, "own_gathers", own.n_gathers);
     weft_answer_close(out);
     add_exposed(plan, other, out);
-    weft_answer_say(out, NULL,
-                    "  lane %s is busy %s (%.0f %% of the step), in place of %s (%.0f %%); a unit "
-                    "is gathered at most %d time%s a step, in place of %d\n",
-                    plan->problem->lanes[lane].name, weft_units_show_ns(ns, shown),
-                    100 * share_of(ns, other), weft_units_show_ns(own_ns, before),
-                    100 * share_of(own_ns, plan), its.n_gathers, its.n_gathers == 1 ? "" : "s",
-                    own.n_gathers);
+    weft_answer_say(
+        out, NULL, "  lane %s is busy %s (%.0f %% of the step), in place of %s (%.0f %%)",
+        plan->problem->lanes[lane].name, weft_units_show_ns(ns, shown), 100 * share_of(ns, other),
+        weft_units_show_ns(own_ns, before), 100 * share_of(own_ns, plan));
+    if (its.n_gathers != own.n_gathers)
+        weft_answer_say(out, NULL, "; a unit is gathered at most %d time%s a step, in place of %d",
+                        its.n_gathers, its.n_gathers == 1 ? "" : "s", own.n_gathers);
+    weft_answer_say(out, NULL, "\n");
 }
 
 /* Tells the fullest row, and the category that grew most. False if memory is short. */
@@ -213,7 +228,7 @@ static void say_comparison(int64_t step_ns, int64_t own_ns, struct weft_answer *
         weft_answer_say(out, NULL, "%.1f %% %s", 100 * (ratio - 1), slower ? "slower" : "faster");
 }
 
-static void say_need(const struct weft_plan *plan, const struct weft_other_order *other,
+static void say_need(const struct weft_plan *plan, const struct weft_other_choice *other,
                      struct weft_answer *out)
 {
     char least[WEFT_UNITS_TEXT_BYTES], more[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
@@ -227,13 +242,17 @@ static void say_need(const struct weft_plan *plan, const struct weft_other_order
         weft_answer_say(out, NULL, "  no plan of it fits %s: it needs %s more\n",
                         weft_units_show_bytes(limit_bytes, limit),
                         weft_units_show_bytes(other->least_bytes - limit_bytes, more));
-    weft_answer_say(
-        out, NULL, "  its least limit is %s without pages, %s %s than that of the plan's order\n",
-        weft_units_show_bytes(other->least_bytes, least),
-        weft_units_show_bytes(llabs(more_bytes), more), more_bytes < 0 ? "less" : "more");
+    weft_answer_say(out, NULL, "  its least limit is %s without pages, ",
+                    weft_units_show_bytes(other->least_bytes, least));
+    if (more_bytes == 0)
+        weft_answer_say(out, NULL, "as that of the plan's %s\n", kinds[other->kind].own);
+    else
+        weft_answer_say(out, NULL, "%s %s than that of the plan's %s\n",
+                        weft_units_show_bytes(llabs(more_bytes), more),
+                        more_bytes < 0 ? "less" : "more", kinds[other->kind].own);
 }
 
-static void say_step(const struct weft_plan *plan, const struct weft_other_order *other,
+static void say_step(const struct weft_plan *plan, const struct weft_other_choice *other,
                      struct weft_answer *out)
 {
     char step[WEFT_UNITS_TEXT_BYTES], bound[WEFT_UNITS_TEXT_BYTES];
@@ -251,12 +270,18 @@ static void say_step(const struct weft_plan *plan, const struct weft_other_order
     weft_answer_say(out, NULL, "\n");
 }
 
-static void put_facts(const struct weft_other_order *other, struct weft_answer *out)
+static void put_facts(const struct weft_other_choice *other, struct weft_answer *out)
 {
-    weft_answer_word(out, "order", other->layers > 0 ? "layer" : "step");
-    if (other->layers > 0) weft_answer_integer(out, "layers", other->layers);
+    const bool is_order = other->kind == WEFT_OTHER_ORDER;
+    if (is_order)
+        weft_answer_word(out, "order", other->layers > 0 ? "layer" : "step");
+    else
+        weft_answer_word(out, "update_in", other->layers > 0 ? "backward" : "forward");
+    if (other->layers > 0 && (is_order || other->plan != NULL))
+        weft_answer_integer(out, "layers", other->layers);
     weft_answer_word(out, "refused", other->refused);
     if (other->refused != NULL) return;
+    if (other->price != NULL) weft_answer_word(out, "price", other->price);
     weft_answer_bool(out, "fits", other->fits);
     if (other->least_bytes < INT64_MAX) weft_answer_integer(out, "least_bytes", other->least_bytes);
     weft_answer_integer(out, "own_least_bytes", other->own_least_bytes);
@@ -264,18 +289,17 @@ static void put_facts(const struct weft_other_order *other, struct weft_answer *
     if (other->plan != NULL) weft_answer_integer(out, "step_ns", other->plan->prediction.step_ns);
 }
 
-void weft_explain_order(const struct weft_plan *plan, const struct weft_other_order *other,
-                        struct weft_answer *out)
+void weft_explain_other(const struct weft_plan *plan, enum weft_other_kind kind,
+                        const struct weft_other_choice *other, struct weft_answer *out)
 {
-    char order[ORDER_BYTES];
+    char choice[CHOICE_BYTES];
     if (other == NULL) {
-        weft_answer_word(out, "other_order", NULL);
+        weft_answer_word(out, kinds[kind].member, NULL);
         return;
     }
-    weft_answer_open(out, "other_order");
+    weft_answer_open(out, kinds[kind].member);
     put_facts(other, out);
-    weft_answer_say(out, NULL, "the other order of micro-steps: %s\n",
-                    show_order(other->layers, order));
+    weft_answer_say(out, NULL, "%s: %s\n", kinds[kind].title, show_choice(other, choice));
     if (other->refused != NULL) {
         weft_answer_say(out, NULL, "  not possible here: %s\n", other->refused);
     } else {
@@ -285,6 +309,7 @@ void weft_explain_order(const struct weft_plan *plan, const struct weft_other_or
             add_lane(plan, other->plan, out);
             if (!add_row(plan, other->plan, out)) out->failed = true;
         }
+        if (other->price != NULL) weft_answer_say(out, NULL, "  price: %s\n", other->price);
     }
     weft_answer_close(out);
     weft_answer_say(out, NULL, "\n");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "library/relief.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "scheduler/digest/digest.h"
@@ -11,6 +13,8 @@
 #include "spec/kind.h"
 #include "spec/target.h"
 
+enum { RELIEF_BYTES = 1024 };
+
 /* A way to need less memory that the config does not allow. */
 struct relief {
     const char *settings; /* "plan.recompute=selective" */
@@ -18,6 +22,7 @@ struct relief {
     bool one_sample;      /* micro-batches have one sample */
     bool fetches;         /* parameters may be on the host */
     bool inputs;          /* inputs of layers may be */
+    bool backward;        /* units are updated in backward */
     bool joint;           /* told only if no part of it is enough */
 };
 
@@ -28,15 +33,25 @@ enum {
 };
 
 static const struct relief reliefs[] = {
-    {"plan.recompute=selective", SELECTIVE, false, false, false, false},
-    {"plan.recompute=whole", WHOLE, false, false, false, false},
-    {"plan.recompute=auto", ANY, false, false, false, true},
-    {"train.micro_batch=auto", 0, true, false, false, false},
-    {"plan.recompute=auto and train.micro_batch=auto", ANY, true, false, false, true},
-    {"plan.offload.parameters=[\"device\",\"host\"]", 0, false, true, false, false},
-    {"plan.offload.inputs=[\"device\",\"host\"]", 0, false, false, true, false},
-    {"plan.recompute=auto and plan.offload.inputs=[\"device\",\"host\"]", ANY, false, false, true,
-     true},
+    {.settings = "plan.recompute=selective", .levels = SELECTIVE},
+    {.settings = "plan.recompute=whole", .levels = WHOLE},
+    {.settings = "plan.recompute=auto", .levels = ANY, .joint = true},
+    {.settings = "train.micro_batch=auto", .one_sample = true},
+    {.settings = "plan.recompute=auto and train.micro_batch=auto",
+     .levels = ANY,
+     .one_sample = true,
+     .joint = true},
+    {.settings = "plan.offload.parameters=[\"device\",\"host\"]", .fetches = true},
+    {.settings = "plan.offload.inputs=[\"device\",\"host\"]", .inputs = true},
+    {.settings = "plan.recompute=auto and plan.offload.inputs=[\"device\",\"host\"]",
+     .levels = ANY,
+     .inputs = true,
+     .joint = true},
+    {.settings = "plan.update_in=backward", .backward = true},
+    {.settings = "plan.recompute=auto and plan.update_in=backward",
+     .levels = ANY,
+     .backward = true,
+     .joint = true},
 };
 
 /* Whether a user could ask for it next to the config. */
@@ -53,8 +68,12 @@ static bool is_offered(const struct weft_config *config, const struct relief *re
                          weft_config_target(config)->offloads;
     const bool inputs = config->cluster.host.given && !weft_config_moves_inputs(config) &&
                         weft_config_target(config)->offloads;
+    const bool backward = config->plan.update_in == WEFT_UPDATE_IN_FORWARD &&
+                          config->model->n_layers > 1 &&
+                          weft_config_refuses_backward(config, NULL) == NULL;
     return (relief->levels == 0 || recomputes) && (!relief->one_sample || splits) &&
-           (!relief->fetches || fetches) && (!relief->inputs || inputs);
+           (!relief->fetches || fetches) && (!relief->inputs || inputs) &&
+           (!relief->backward || backward);
 }
 
 /* Gives a copy of the config and of the profile what the relief allows. */
@@ -83,6 +102,14 @@ static enum weft_status apply_relief(const struct relief *relief, struct weft_co
     return WEFT_OK;
 }
 
+/* The period with updates in backward after the fewest layers that plans have. */
+static void update_in_backward(const struct weft_config *config, struct weft_period_rule *rule)
+{
+    const int32_t most = config->model->n_layers - 1;
+    rule->update_after = most < 2 ? most : 2;
+    if (config->plan.update_ahead == 0) rule->update_ahead = most + 1 < 2 ? most + 1 : 2;
+}
+
 /* The least device limit of a period with a relief; 0 if it cannot be told. Memory needs no times,
  * so unknown ones are 0. */
 static int64_t least_relieved(const struct weft_session *session,
@@ -98,6 +125,7 @@ static int64_t least_relieved(const struct weft_session *session,
     enum weft_status status = WEFT_OK;
     int64_t least = 0;
     weft_text_init(&missing);
+    if (relief->backward) update_in_backward(&config, &relieved.rule);
     if (relief->one_sample) {
         const bool once = variant->rule.n_micro > 1 && variant->rule.group == variant->rule.n_micro;
         relieved.rule.n_micro *= (int32_t)relieved.batch.samples;
@@ -118,18 +146,30 @@ static int64_t least_relieved(const struct weft_session *session,
     return least > 0 && least < INT64_MAX ? least : 0;
 }
 
+/* Adds text to a buffer of RELIEF_BYTES. Text that has no room is cut. */
+static void add_relief(char *out, const char *format, ...) WEFT_PRINTF(2, 3);
+
+static void add_relief(char *out, const char *format, ...)
+{
+    const size_t length = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out + length, RELIEF_BYTES - length, format, arguments);
+    va_end(arguments);
+}
+
 /* Writes the reliefs of a variant, which is staged. "" if the config allows all or none lowers the
  * least limit. */
 static void tell_reliefs(const struct weft_session *session, const struct weft_variant *variant,
-                         char *out, size_t capacity)
+                         char out[RELIEF_BYTES])
 {
     char shown[WEFT_UNITS_TEXT_BYTES];
     const struct weft_problem *problem = session->stages.problem;
     const int64_t plain = weft_least_limit(problem, 0, NULL);
     const struct relief *best = NULL;
     int64_t best_bytes = plain;
+    bool backward = false; /* a relief that is told updates in backward */
     int n = 0;
-    size_t length = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof reliefs / sizeof *reliefs; i++) {
         const int64_t least = is_offered(session->config, &reliefs[i])
@@ -141,16 +181,18 @@ static void tell_reliefs(const struct weft_session *session, const struct weft_v
             best_bytes = least;
         }
         if (least > problem->tiers[0].limit_bytes || (reliefs[i].joint && n > 0)) continue;
-        length += (size_t)snprintf(
-            out + length, capacity - length, "%s %s, least limit %s (%lld bytes)",
-            n++ == 0 ? " It would fit without pages with" : ", or", reliefs[i].settings,
-            weft_units_show_bytes(least, shown), (long long)least);
+        add_relief(out, "%s %s, least limit %s (%lld bytes)",
+                   n++ == 0 ? " It would fit without pages with" : ", or", reliefs[i].settings,
+                   weft_units_show_bytes(least, shown), (long long)least);
+        backward |= reliefs[i].backward;
     }
     if (n > 0)
-        snprintf(out + length, capacity - length, ".");
+        add_relief(out, ".");
     else if (best != NULL)
-        snprintf(out, capacity, " With %s the least limit is %s (%lld bytes) without pages.",
-                 best->settings, weft_units_show_bytes(best_bytes, shown), (long long)best_bytes);
+        add_relief(out, " With %s the least limit is %s (%lld bytes) without pages.",
+                   best->settings, weft_units_show_bytes(best_bytes, shown), (long long)best_bytes);
+    if (backward || (n == 0 && best != NULL && best->backward))
+        add_relief(out, " With plan.update_in=backward, %s.", weft_update_in_price);
 }
 
 /* Whether a refusal says that the period's problem does not fit. Otherwise the planner does not
@@ -207,9 +249,9 @@ enum weft_status weft_session_refuse_all(struct weft_session *session, const cha
     /* If any period may offload state, the first one of an order may. */
     const bool more =
         variants[0].rule.offloaded && !variants[told].rule.offloaded && is_infeasible(&refusals[0]);
-    char relief[512] = "";
+    char relief[RELIEF_BYTES] = "";
     if (is_infeasible(&refusals[told]) && !session->hint)
-        tell_reliefs(session, &variants[told], relief, sizeof relief);
+        tell_reliefs(session, &variants[told], relief);
     char split[128] = "";
     if (is_infeasible(&refusals[told]) && session->config->train.asked.micro_batch == 0 &&
         session->config->kept.micro_batch == 0)
@@ -225,9 +267,8 @@ enum weft_status weft_session_refuse(const struct weft_session *session,
                                      const struct weft_variant *variant,
                                      const struct weft_error *refusal, struct weft_error *err)
 {
-    char relief[512] = "";
-    if (is_infeasible(refusal) && !session->hint)
-        tell_reliefs(session, variant, relief, sizeof relief);
+    char relief[RELIEF_BYTES] = "";
+    if (is_infeasible(refusal) && !session->hint) tell_reliefs(session, variant, relief);
     return weft_fail_again(err, refusal, "%s%s%s", refusal->text, relief,
                            is_infeasible(refusal) ? kept_text(session) : "");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reliefs are settings with which a config needs less memory: recomputation and smaller
- * micro-batches. The error of a limit that no plan fits names each relief with a variant that would
- * fit, and its least limit. If none would fit, it names the relief with the least limit of all.
- * Rows count, without pages. */
+/* Reliefs are settings with which a config needs less memory, such as recomputation, smaller
+ * micro-batches, or updates in backward. The error of a limit that no plan fits names each relief
+ * with a variant that would fit, and its least limit. If none would fit, it names the relief with
+ * the least limit of all. Rows count, without pages. */
 #ifndef WEFT_LIBRARY_RELIEF_H
 #define WEFT_LIBRARY_RELIEF_H
 

@@ -20,6 +20,7 @@ enum { MOST_CHANGES = 16, MOST_RANKS = 6, CHANGE_BYTES = 256, DRAFT_WORK = 30000
 struct change {
     struct weft_place place;
     char flags[CHANGE_BYTES]; /* as typed */
+    const char *price;        /* the promise that it gives up; NULL: none */
     int64_t needs_bytes;      /* least limit, without pages */
     int64_t step_ns;          /* of a drafted plan; 0: no times */
     int64_t total_bytes;
@@ -126,6 +127,7 @@ static void try_settings(struct refusal *refusal)
     static const char saved[] = "plan.offload.activations=[\"device\",\"host\"]";
     static const char inputs[] = "plan.offload.inputs=[\"device\",\"host\"]";
     static const char split[] = "train.micro_batch=auto", all[] = "plan.recompute=auto";
+    static const char backward[] = "plan.update_in=backward";
     static const char *const ways[][2] = {{"plan.recompute=selective", NULL},
                                           {"plan.recompute=whole", NULL},
                                           {all, NULL},
@@ -135,12 +137,17 @@ static void try_settings(struct refusal *refusal)
                                           {saved, NULL},
                                           {parameters, NULL},
                                           {inputs, NULL},
-                                          {inputs, all}};
+                                          {inputs, all},
+                                          {backward, NULL},
+                                          {backward, all}};
     const struct weft_config *config = refusal->refused->config;
+    const bool forward = config->plan.update_in == WEFT_UPDATE_IN_FORWARD;
     char batch[64];
     snprintf(batch, sizeof batch, "train.batch=%lld", (long long)weft_config_samples(config));
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if (ways[i][0] == backward && !forward) continue;
         struct change *change = begin_change(refusal, strstr(ways[i][0], "recompute") == NULL);
+        if (ways[i][0] == backward) change->price = weft_update_in_price;
         if (ways[i][0] == split) add_setting(change, batch);
         for (int k = 0; k < 2 && ways[i][k] != NULL; k++)
             add_setting(change, ways[i][k]);
@@ -161,10 +168,12 @@ static void try_ranks(struct refusal *refusal)
     }
 }
 
-/* The least time of ranks a sample comes first; changes without times follow by memory. */
+/* The least time of ranks a sample comes first; changes without times follow by memory. Changes
+ * with a price come last. */
 static int compare_changes(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
+    if ((x->price != NULL) != (y->price != NULL)) return x->price != NULL ? 1 : -1;
     if ((x->rank_ns > 0) != (y->rank_ns > 0)) return x->rank_ns > 0 ? -1 : 1;
     if (x->rank_ns != y->rank_ns) return x->rank_ns < y->rank_ns ? -1 : 1;
     return (x->needs_bytes > y->needs_bytes) - (x->needs_bytes < y->needs_bytes);
@@ -190,6 +199,10 @@ static void add_changes(const struct refusal *refusal, struct weft_answer *answe
         weft_rows_real(rows, RATE, change->samples_per_s);
         weft_rows_integer(rows, MEMORY, change->total_bytes);
     }
+    /* The last one: changes with a price update in backward. */
+    const char *price = refusal->changes[refusal->n - 1].price;
+    if (price != NULL)
+        weft_answer_say(answer, "price", "with plan.update_in=backward, %s\n", price);
 }
 
 /* The error for --json, and the first line. */

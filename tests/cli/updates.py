@@ -137,6 +137,25 @@ def explain_tells_the_other_place(weft):
 
 
 @case
+def a_refusal_names_updates_in_backward(weft):
+    """With their price, after all changes without one. Its table's changes can be followed."""
+    config = weft.write("run.json", deep(cluster__ranks=1))
+    flags = ("plan", config, "--memory-limit", "1260KiB", "--set", "plan.recompute=whole", "-o", "none")
+    weft.expect(78, *flags, says=["It would fit without pages with plan.update_in=backward, least limit", "no state of that step is saved"])
+    answer = json.loads(weft.expect(78, *flags, "--json"))
+    assert "plan.update_in=backward" not in answer["answer"] and "is saved" in answer["price"], answer
+    changes = [row["change"] for row in answer["would_fit"]]
+    backward = [change for change in changes if "plan.update_in=backward" in change]
+    assert "--set plan.update_in=backward" in backward and changes[-len(backward):] == backward, changes
+    weft.expect(0, *flags, "--set", "plan.update_in=backward", "-q")
+    told = " ".join(weft.expect(78, *flags).split())
+    assert "with plan.update_in=backward, if a later gradient" in told, told
+    for setting in ("train.clip_norm=1", "plan.update_in=backward"):
+        _, out, err = weft.run(*flags, "--set", setting, "--memory-limit", "900KiB")
+        assert "update_in=backward" not in out + err, (setting, out, err)
+
+
+@case
 def a_forged_place_is_refused(weft):
     made = plan(weft, of(1))
     slots = made["problem"]["slots"]

@@ -19,7 +19,7 @@
 #include "spec/target.h"
 
 enum {
-    MOST_ROWS = WEFT_POLICY_COUNT * WEFT_RECOMPUTE_COUNT * 4 + 3,
+    MOST_ROWS = WEFT_POLICY_COUNT * WEFT_RECOMPUTE_COUNT * 4 + 1 + WEFT_BEST_OTHERS,
     /* Combinations by hand leave few choices, so each gets this part of the work. */
     HAND_PART = 10
 };
@@ -146,19 +146,41 @@ static bool may_turn(const struct weft_config *config)
     return false;
 }
 
+static struct weft_best_row *add_other(struct choice *choice, const struct weft_best_row *joint,
+                                       int other)
+{
+    struct weft_best_row *row = add_row(choice, "joint", joint->recompute, joint->offload);
+    row->other = &weft_best_others[other];
+    return row;
+}
+
 /* Adds the joint plan in other orders of micro-steps than the config's, in both if that is open. */
 static void list_orders(struct choice *choice, const struct weft_best_row *joint)
 {
     const struct weft_config *config = choice->session.config;
     const int64_t asked = config->plan.micro_step_order;
     if (!may_turn(config)) return;
-    if (asked != WEFT_ORDER_BY_STEP)
-        add_row(choice, "joint", joint->recompute, joint->offload)->order = "step";
+    if (asked != WEFT_ORDER_BY_STEP) add_other(choice, joint, WEFT_BEST_BY_STEP);
     if (asked == WEFT_ORDER_BY_STEP || asked == WEFT_ORDER_AUTO)
-        add_row(choice, "joint", joint->recompute, joint->offload)->order = "layer";
+        add_other(choice, joint, WEFT_BEST_BY_LAYER);
 }
 
-/* Lists every combination that the config allows, the joint plan, and that in other orders. */
+/* Adds the joint plan with updates in other places than the config's, in both if that is open. */
+static void list_updates(struct choice *choice, const struct weft_best_row *joint)
+{
+    const struct weft_config *config = choice->session.config;
+    const int64_t asked = config->plan.update_in;
+    choice->best.update_in_refused = config->model->n_layers < 2
+                                         ? "the model has one layer"
+                                         : weft_config_refuses_backward(config, NULL);
+    if (choice->best.update_in_refused != NULL) return;
+    if (asked != WEFT_UPDATE_IN_FORWARD) add_other(choice, joint, WEFT_BEST_IN_FORWARD);
+    if (asked == WEFT_UPDATE_IN_AUTO) add_other(choice, joint, WEFT_BEST_IN_BACKWARD);
+    if (asked == WEFT_UPDATE_IN_FORWARD)
+        add_other(choice, joint, WEFT_BEST_IN_BACKWARD)->price = weft_update_in_price;
+}
+
+/* Lists every combination that the config allows, the joint plan, and that with other settings. */
 static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
 {
     const struct weft_config *config = choice->session.config;
@@ -175,13 +197,15 @@ static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
                     add_row(choice, weft_policy_name((enum weft_policy)p),
                             weft_recompute_names[level], offloads[way]);
     choice->best.n_hand = choice->best.n_rows;
-    list_orders(choice,
-                add_row(choice, "joint", levels == 1 << WEFT_RECOMPUTE_NONE ? "none" : "auto",
-                        may_offload(config, 1) || may_offload(config, 2) ? "auto" : "none"));
+    const struct weft_best_row *joint =
+        add_row(choice, "joint", levels == 1 << WEFT_RECOMPUTE_NONE ? "none" : "auto",
+                may_offload(config, 1) || may_offload(config, 2) ? "auto" : "none");
+    list_orders(choice, joint);
+    list_updates(choice, joint);
     return WEFT_OK;
 }
 
-/* The joint plan, in any order of micro-steps. */
+/* The joint plan, with any settings. */
 static bool is_joint(const struct choice *choice, const struct weft_best_row *row)
 {
     return row >= &choice->rows[choice->best.n_hand];
@@ -209,7 +233,8 @@ static struct weft_place place_row(const struct choice *choice, const struct wef
     struct weft_place place = {0};
     add_common(choice, &place);
     weft_place_add(&place, "plan.recompute=%s", row->recompute);
-    if (row->order != NULL) weft_place_add(&place, "plan.micro_step_order=%s", row->order);
+    if (row->other != NULL)
+        weft_place_add(&place, "plan.%s=%s", row->other->key, row->other->value);
     if (is_joint(choice, row)) return place;
     weft_place_add(&place, "plan.policies=%s", row->policy);
     weft_place_add(&place, "plan.work_limit=%.0fM", config->plan.work_limit / 1e6 / HAND_PART + 1);
@@ -232,9 +257,10 @@ static void tell_row(const struct choice *choice, const struct weft_best_row *ro
 {
     struct weft_text text;
     weft_text_init(&text);
-    weft_text_addf(&text, "best: %d of %d: %s%s%s, recompute %s, offload %s: ", choice->crew.n_done,
-                   choice->best.n_rows, row->policy, row->order ? ", micro_step_order " : "",
-                   row->order ? row->order : "", row->recompute, row->offload);
+    weft_text_addf(&text, "best: %d of %d: %s", choice->crew.n_done, choice->best.n_rows,
+                   row->policy);
+    if (row->other != NULL) weft_text_addf(&text, ", %s %s", row->other->key, row->other->value);
+    weft_text_addf(&text, ", recompute %s, offload %s: ", row->recompute, row->offload);
     if (row->mark == WEFT_BEST_FITS)
         weft_answer_step(row->step_ns, 0, row->total_bytes, &text);
     else
@@ -267,15 +293,15 @@ static struct weft_hash hash_row(void *context, int32_t index)
     const struct choice *choice = context;
     const struct weft_best_row *row = &choice->rows[index];
     return weft_kept_key(&choice->kept, "best %s, %s, %s of %d%s%s", row->policy, row->recompute,
-                         row->offload, choice->splits, row->order ? " in order " : "",
-                         row->order ? row->order : "");
+                         row->offload, choice->splits, row->other ? " with " : "",
+                         row->other ? row->other->member : "");
 }
 
 static void name_row(void *context, int32_t index, char out[WEFT_ROW_NAME_BYTES])
 {
     const struct weft_best_row *row = &((const struct choice *)context)->rows[index];
-    snprintf(out, WEFT_ROW_NAME_BYTES, "%s%s%s, recompute %s", row->policy,
-             row->order ? ", order " : "", row->order ? row->order : "", row->recompute);
+    snprintf(out, WEFT_ROW_NAME_BYTES, "%s%s%s, recompute %s", row->policy, row->other ? ", " : "",
+             row->other ? row->other->label : "", row->recompute);
 }
 
 static enum weft_status take_end(void *context, int32_t index, const struct weft_row_end *end,
@@ -427,7 +453,10 @@ const struct weft_command weft_command_best = {
         "nothing, of state, of saved activations or of both. The row joint is the joint plan, "
         "which decides all of these for each unit and layer. Where micro-steps can take turns by "
         "layers, a further row is the joint plan in the other order (plan.micro_step_order), with "
-        "its gain. Each row has its best split of the "
+        "its gain. Another row has the other place of updates (plan.update_in), unless a setting "
+        "excludes it. Updates in backward give up a promise (docs/planning.md), so their row is "
+        "the "
+        "best only if nothing else fits. Each row has its best split of the "
         "batch, tokens/s, memory of a rank and the gap to its bound. The batch is the config's, "
         "and each row splits it anew. It keeps the config's split if --set names one, if the "
         "config has several micro-steps, or if the profile has no times of others. Rows by hand "

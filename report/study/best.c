@@ -29,9 +29,24 @@ void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int
     row->rows_bound_ns = weft_plan_least_bound_ns(plan);
 }
 
-/* Whether a row's plan is faster than another's, or as fast in less memory. */
+const struct weft_best_other weft_best_others[WEFT_BEST_OTHERS] = {
+    [WEFT_BEST_BY_STEP] = {"micro_step_order", "step", "by step", "by_step"},
+    [WEFT_BEST_BY_LAYER] = {"micro_step_order", "layer", "by layer", "by_layer"},
+    [WEFT_BEST_IN_FORWARD] = {"update_in", "forward", "in forward", "in_forward"},
+    [WEFT_BEST_IN_BACKWARD] = {"update_in", "backward", "in backward", "in_backward"},
+};
+
+/* The row's own value of a key of plan; NULL: the config's. */
+static const char *value_of(const struct weft_best_row *row, const char *key)
+{
+    return row->other != NULL && strcmp(row->other->key, key) == 0 ? row->other->value : NULL;
+}
+
+/* Whether a row's plan is faster than another's, or as fast in less memory. Of two plans, one
+ * without a price is better. */
 static bool is_better(const struct weft_best_row *row, const struct weft_best_row *other)
 {
+    if ((row->price != NULL) != (other->price != NULL)) return row->price == NULL;
     if (row->step_ns != other->step_ns) return row->step_ns < other->step_ns;
     return row->total_bytes < other->total_bytes;
 }
@@ -84,6 +99,7 @@ const char *weft_best_mark_name(enum weft_best_mark mark)
 enum {
     POLICY,
     ORDER,
+    UPDATE_IN,
     RECOMPUTE,
     OFFLOAD,
     FITS,
@@ -94,11 +110,12 @@ enum {
     MICRO_STEPS,
     REDUCE
 };
-enum { LAYERS = REDUCE + 1, STEP, TOKENS, TOTAL, BOUND, GAP, REASON, N_COLUMNS };
+enum { LAYERS = REDUCE + 1, STEP, TOKENS, TOTAL, BOUND, GAP, PRICE, REASON, N_COLUMNS };
 
 static const struct weft_column columns[N_COLUMNS] = {
     [POLICY] = {"policy", "policy", 'l', WEFT_FIGURE_WORD, 0},
     [ORDER] = {"order", NULL, 'l', WEFT_FIGURE_WORD, 0},
+    [UPDATE_IN] = {"update_in", NULL, 'l', WEFT_FIGURE_WORD, 0},
     [RECOMPUTE] = {"recompute", "recompute", 'l', WEFT_FIGURE_WORD, 0},
     [OFFLOAD] = {"offload", "offload", 'l', WEFT_FIGURE_WORD, 0},
     [FITS] = {"fits", NULL, 'l', WEFT_FIGURE_BOOL, 0},
@@ -114,6 +131,7 @@ static const struct weft_column columns[N_COLUMNS] = {
     [TOTAL] = {"total_bytes", "memory", 'r', WEFT_FIGURE_BYTES, 0},
     [BOUND] = {"bound_ns", NULL, 'r', WEFT_FIGURE_NS, 0},
     [GAP] = {"gap", "gap", 'r', WEFT_FIGURE_PERCENT, 0},
+    [PRICE] = {"price", NULL, 'l', WEFT_FIGURE_WORD, 0},
     [REASON] = {"reason", NULL, 'l', WEFT_FIGURE_WORD, 0},
 };
 
@@ -137,8 +155,10 @@ static void add_row(struct weft_rows *rows, const struct weft_best *best,
 {
     weft_rows_begin(rows, name);
     weft_rows_word(rows, POLICY, row->policy);
-    weft_rows_word(rows, ORDER, row->order);
-    if (row->order != NULL) weft_rows_show(rows, POLICY, WEFT_PAINT_NONE, "by %s", row->order);
+    weft_rows_word(rows, ORDER, value_of(row, "micro_step_order"));
+    weft_rows_word(rows, UPDATE_IN, value_of(row, "update_in"));
+    if (row->other != NULL) weft_rows_show(rows, POLICY, WEFT_PAINT_NONE, "%s", row->other->label);
+    weft_rows_word(rows, PRICE, row->price);
     weft_rows_word(rows, RECOMPUTE, row->recompute);
     weft_rows_word(rows, OFFLOAD, row->offload);
     weft_rows_integer(rows, FITS, row->mark == WEFT_BEST_FITS);
@@ -151,7 +171,8 @@ static void add_row(struct weft_rows *rows, const struct weft_best *best,
     weft_rows_word(rows, CHOICES, row->ways);
     weft_rows_integer(rows, MICRO_BATCH, row->micro_batch);
     weft_rows_show(rows, MICRO_BATCH, WEFT_PAINT_NONE, "%lld x %d%s", (long long)row->micro_batch,
-                   row->micro_steps, row->layers > 0 && row->order == NULL ? " by layer" : "");
+                   row->micro_steps,
+                   row->layers > 0 && value_of(row, "micro_step_order") == NULL ? " by layer" : "");
     if (row->layers > 0) weft_rows_integer(rows, LAYERS, row->layers);
     weft_rows_integer(rows, MICRO_STEPS, row->micro_steps);
     weft_rows_word(rows, REDUCE, row->reduce);
@@ -174,20 +195,47 @@ static const struct weft_best_row *find_leanest(const struct weft_best *best)
     return found;
 }
 
+/* Adds ", update_in backward" for a row with another setting than the config's. */
+static void add_setting(const struct weft_best_row *row, struct weft_text *out)
+{
+    if (row->other != NULL) weft_text_addf(out, ", %s %s", row->other->key, row->other->value);
+}
+
 static void answer_nothing(const struct weft_best *best, struct weft_text *out)
 {
     char limit[WEFT_UNITS_TEXT_BYTES], least[WEFT_UNITS_TEXT_BYTES];
     const struct weft_best_row *leanest = find_leanest(best);
-    if (leanest == NULL)
+    if (leanest == NULL) {
         weft_text_add(out, "no combination has a plan");
-    else
+    } else {
         weft_text_addf(out,
                        "nothing fits %s: the least limit is %s, with policy %s, recompute %s, "
                        "offload %s",
                        weft_units_show_bytes(best->limit_bytes, limit),
                        weft_units_show_bytes(leanest->least_bytes, least), leanest->policy,
                        leanest->recompute, leanest->offload);
+        add_setting(leanest, out);
+    }
     weft_text_add(out, "\n");
+}
+
+/* Names the setting of the fastest row with a price, if that is faster than the best row. */
+static void add_dearer(const struct weft_best *best, const struct weft_best_row *fastest,
+                       struct weft_text *out)
+{
+    char step[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_best_row *found = NULL;
+    for (int32_t i = 0; i < best->n_rows && fastest->price == NULL; i++) {
+        const struct weft_best_row *row = &best->rows[i];
+        if (row->mark == WEFT_BEST_FITS && row->price != NULL &&
+            (double)fastest->step_ns >= (1 + LEAST_GAIN) * (double)row->step_ns &&
+            (found == NULL || is_better(row, found)))
+            found = row;
+    }
+    if (found != NULL)
+        weft_text_addf(out, "; %s with plan.%s=%s, at a price",
+                       weft_units_show_ns(found->step_ns, step), found->other->key,
+                       found->other->value);
 }
 
 static void add_answer(const struct weft_best *best, struct weft_text *out)
@@ -198,8 +246,9 @@ static void add_answer(const struct weft_best *best, struct weft_text *out)
         answer_nothing(best, out);
         return;
     }
-    weft_text_addf(out, "%s%s%s: ", fastest->ways, fastest->order ? ", micro_step_order " : "",
-                   fastest->order ? fastest->order : "");
+    weft_text_add(out, fastest->ways);
+    add_setting(fastest, out);
+    weft_text_add(out, ": ");
     weft_answer_step(fastest->step_ns, tokens_per_s(best, fastest), fastest->total_bytes, out);
     const bool by_hand = fastest < joint;
     if (!by_hand && hand != NULL &&
@@ -211,6 +260,8 @@ static void add_answer(const struct weft_best *best, struct weft_text *out)
         by_hand ? (struct weft_plan_claim){.bound_ns = joint->rows_bound_ns} : fastest->claim;
     if (claim.bound_ns > 0) weft_text_add(out, "; ");
     weft_answer_bound(fastest->step_ns, claim, out);
+    if (fastest->price != NULL) weft_text_addf(out, "; %s", fastest->price);
+    add_dearer(best, fastest, out);
     weft_text_add(out, "\n");
 }
 
@@ -219,8 +270,12 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
 {
     const struct weft_best_row *joint = joint_of(best);
     const struct weft_best_row *hand = find_fastest(best, best->n_hand);
+    const struct weft_best_row *fastest = weft_best_fastest(best);
     const bool joint_fits = joint->mark == WEFT_BEST_FITS;
-    if (!joint_fits && hand == NULL) {
+    if (!joint_fits && hand == NULL && fastest != NULL) {
+        weft_text_addf(out, "only plans with plan.%s=%s fit the limit\n", fastest->other->key,
+                       fastest->other->value);
+    } else if (!joint_fits && hand == NULL) {
         weft_text_add(out, "no combination has a plan within the limit\n");
     } else if (hand == NULL) {
         weft_text_add(out, "only the joint plan fits the limit\n");
@@ -248,12 +303,14 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
     }
 }
 
-/* Compares the joint plan with that in another order of micro-steps. */
-static void say_order(const struct weft_best_row *row, const struct weft_best_row *joint,
+/* Compares the joint plan with one that has another setting. A faster one with a price is not the
+ * best by itself, so its setting and its price are named. */
+static void say_other(const struct weft_best_row *row, const struct weft_best_row *joint,
                       struct weft_answer *answer)
 {
     char step[WEFT_UNITS_TEXT_BYTES];
-    weft_answer_say(answer, NULL, "micro_step_order %s: ", row->order);
+    const struct weft_best_other *other = row->other;
+    weft_answer_say(answer, NULL, "%s %s: ", other->key, other->value);
     if (row->mark != WEFT_BEST_FITS) {
         weft_answer_say(answer, NULL, "%s: %s\n", weft_best_mark_name(row->mark), row->reason);
         return;
@@ -265,11 +322,16 @@ static void say_order(const struct weft_best_row *row, const struct weft_best_ro
         return;
     }
     const double gain = (double)joint->step_ns / (double)row->step_ns - 1;
-    if (gain > -LEAST_GAIN && gain < LEAST_GAIN)
+    if (gain > -LEAST_GAIN && gain < LEAST_GAIN) {
         weft_answer_say(answer, NULL, ", as fast as the row joint\n");
-    else
-        weft_answer_say(answer, NULL, ", %.1f %% %s tokens/s than the row joint\n",
-                        100.0 * (gain < 0 ? -gain : gain), gain < 0 ? "fewer" : "more");
+        return;
+    }
+    weft_answer_say(answer, NULL, ", %.1f %% %s tokens/s than the row joint",
+                    100.0 * (gain < 0 ? -gain : gain), gain < 0 ? "fewer" : "more");
+    if (row->price != NULL && gain > 0)
+        weft_answer_say(answer, NULL, "; --set plan.%s=%s has a price: %s", other->key,
+                        other->value, row->price);
+    weft_answer_say(answer, NULL, "\n");
 }
 
 /* Tells the reason of the first row with a mark. */
@@ -304,9 +366,9 @@ static void add_facts(struct weft_answer *answer, const struct weft_best *best)
 /* The member of a row in JSON; NULL: it is an element of the table. */
 static const char *name_of(const struct weft_best *best, int32_t i)
 {
-    const char *order = best->rows[i].order;
+    const struct weft_best_other *other = best->rows[i].other;
     if (i < best->n_hand) return NULL;
-    return order == NULL ? "joint" : strcmp(order, "layer") == 0 ? "by_layer" : "by_step";
+    return other == NULL ? "joint" : other->member;
 }
 
 void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
@@ -338,5 +400,10 @@ void weft_best_report(const struct weft_best *best, struct weft_answer *answer)
     weft_answer_say(answer, NULL, "%s", weft_text_chars(&text));
     weft_text_finish(&text);
     for (int32_t i = best->n_hand + 1; i < best->n_rows; i++)
-        say_order(&best->rows[i], joint_of(best), answer);
+        say_other(&best->rows[i], joint_of(best), answer);
+    if (best->update_in_refused != NULL) {
+        weft_answer_word(answer, "update_in_refused", best->update_in_refused);
+        weft_answer_say(answer, NULL, "update_in backward: not allowed: %s\n",
+                        best->update_in_refused);
+    }
 }

@@ -22,11 +22,27 @@ enum weft_best_mark {
 
 enum { WEFT_BEST_WAYS_BYTES = 192 };
 
+/* Settings of the joint plan other than the config's. */
+enum {
+    WEFT_BEST_BY_STEP,
+    WEFT_BEST_BY_LAYER,
+    WEFT_BEST_IN_FORWARD,
+    WEFT_BEST_IN_BACKWARD,
+    WEFT_BEST_OTHERS
+};
+
+struct weft_best_other {
+    const char *key, *value;    /* of plan: "micro_step_order", "layer" */
+    const char *label, *member; /* of its row in text and in JSON: "by layer", "by_layer" */
+};
+extern const struct weft_best_other weft_best_others[WEFT_BEST_OTHERS];
+
 /* One combination with its best plan, or its absence. */
 struct weft_best_row {
     const char *policy, *recompute, *offload; /* "sdp", "none", "state"; "auto" of the joint plan */
-    const char *order; /* plan.micro_step_order of a joint plan with another order than the
-                          config's; NULL: the config's */
+    const struct weft_best_other *other; /* setting of a joint plan; NULL: all are the config's */
+    const char *price; /* the promise that `other` gives up. The row is the best only if no row
+                          without a price fits. NULL: none */
     enum weft_best_mark mark;
     const char *reason;              /* of a row without a plan */
     int64_t least_bytes;             /* with ABOVE: the least limit, without pages; 0: not known */
@@ -46,7 +62,8 @@ struct weft_best {
     int64_t samples, seq_len;   /* of a step of all ranks */
     int32_t n_rows;             /* at least n_hand + 1 */
     int32_t n_hand;             /* combinations by hand; the joint plan follows them, then the joint
-                                   plans in other orders of micro-steps */
+                                   plans with other settings */
+    const char *update_in_refused; /* why there is no row with updates in backward; NULL: none */
     struct weft_best_row *rows;
 };
 
@@ -54,7 +71,7 @@ struct weft_best {
 void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int64_t micro_batch);
 
 /* The row with the fastest plan; of equally fast ones the one with less memory, then the first
- * by hand; NULL if none fits. */
+ * by hand; NULL if none fits. Rows with a price follow all others. */
 const struct weft_best_row *weft_best_fastest(const struct weft_best *best);
 
 /* "fits", "above the limit" ... */

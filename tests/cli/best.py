@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from configs import tiny
+from configs import deep, host, tiny
 from tap import case, drawn_case, main
 
 POLICIES = ["dp", "zero1", "sdp", "fsdp"]
@@ -68,6 +68,67 @@ def tells_the_changes_that_fit_where_nothing_does(weft):
     assert chosen(weft, tiny(), *limit.split())["best"]["state"] == "fits", changes
     told = weft.expect(78, "best", "run.json", "--memory-limit", "200KiB", *WORK)
     assert "would fit with" in told and limit in " ".join(told.split()), told
+
+
+SLOW_HOST = {"cluster__host": host("0.3GB/s"), "cluster__memory_limit": "420KiB", "plan__policies": "fsdp",
+             "plan__offload": {"state": ["host"]}}
+LITTLE = ("--work-limit", "20M", "--jobs", "2")
+
+
+@case
+def names_updates_in_backward_with_their_price(weft):
+    """They are faster, and what a user gives up is no choice of the program."""
+    answer = json.loads(weft.expect(0, "best", weft.write("run.json", deep(**SLOW_HOST)), "--json", *LITTLE))
+    row = answer["in_backward"]
+    assert row["step_ns"] < answer["joint"]["step_ns"] and answer["best"] != row, answer
+    assert row["update_in"] == "backward" and "no state of that step is saved" in row["price"], row
+    assert answer["answer"].endswith(" with plan.update_in=backward, at a price"), answer["answer"]
+    told = " ".join(weft.expect(0, "best", "run.json", *LITTLE).split())
+    assert "more tokens/s than the row joint; --set plan.update_in=backward has a price: " + row["price"] in told, told
+    assert " in backward auto " in told and "plan.update_in" not in told[told.index("next: "):], told
+    report = json.loads(weft.expect(0, "plan", "run.json", "--json", "-o", "none", "--work-limit", "20M", "--set",
+                                    "plan.recompute=auto", "--set", "plan.update_in=backward"))
+    assert report["step_ns"] == row["step_ns"], (report["step_ns"], row)
+
+
+@case
+def takes_updates_in_backward_if_nothing_else_fits(weft):
+    config = weft.write("run.json", deep(cluster__ranks=1, cluster__memory_limit="1260KiB"))
+    answer = json.loads(weft.expect(0, "best", config, "--json", *LITTLE))
+    assert answer["best"] == answer["in_backward"] and not answer["joint"]["fits"], answer
+    assert "update_in backward: " in answer["answer"] and answer["answer"].endswith("no state of that step is saved"), answer
+    told = " ".join(weft.expect(0, "best", config, *LITTLE).split())
+    assert "only plans with plan.update_in=backward fit the limit" in told, told
+    command = told[told.index("next: weft "):].split(" -o plan.json")[0].split()[2:]
+    assert "plan.update_in=backward" in command, told
+    weft.expect(0, *command, "-q", "-o", "plan.json")
+    low = json.loads(weft.expect(78, "best", config, "--json", "--memory-limit", "1000KiB", *LITTLE))
+    assert low["answer"].endswith("offload none, update_in backward"), low["answer"]
+
+
+@case
+def shows_the_places_of_updates_that_the_config_lacks(weft):
+    for update_in, rows in (("backward", {"in_forward"}), (1, {"in_forward"}), ("auto", {"in_forward", "in_backward"})):
+        path = weft.write("run.json", deep(plan__update_in=update_in, plan__policies="fsdp"))
+        answer = json.loads(weft.expect(0, "best", path, "--json", "--work-limit", "1M", "--jobs", "2"))
+        assert {"in_forward", "in_backward"} & set(answer) == rows, (update_in, answer)
+        assert all(answer[row]["fits"] and "price" not in answer[row] for row in rows), answer
+    two_nodes = {"cluster__ranks": 4, "cluster__ranks_per_node": 2,
+                 "cluster__link__inter": {"alpha": "20us", "bandwidth": "1GB/s"}}
+    for changes, reason in (({"train__clip_norm": 1}, "clipping needs the norm"),
+                            ({"train__optimizer": {"type": "lamb"}}, "lamb agrees on norms"),
+                            ({"train__optimizer": {"type": "adam_mini"}}, "adam_mini divides"),
+                            ({"train__precision": {"compute": "f16"}, "cluster__device__flops": {"f16": "50G"}},
+                             "f16 repeats a step"),
+                            ({"train__delay": 1}, "delayed updates have their own place"),
+                            ({"train__across": {"every": 2}, **two_nodes}, "waits for an average"),
+                            ({"plan__for": "fsdp2"}, "the runtime of plan.for updates after backward")):
+        path = weft.write("run.json", deep(plan__policies="fsdp", **changes))
+        said = weft.expect(0, "best", path, "--json", "--work-limit", "1M", "--jobs", "2")
+        answer = json.loads(said)
+        assert not {"in_forward", "in_backward"} & set(answer) and reason in answer["update_in_refused"], (reason, answer)
+    told = weft.expect(0, "best", path, "--work-limit", "1M", "--jobs", "2")
+    assert told.count("update_in") == 1 and "update_in backward: not allowed: the runtime of plan.for" in told, told
 
 
 @case

@@ -2,6 +2,7 @@
 /* The rank that holds up others. With groups a rank may be late in one branch because it waits in
  * another one. So ranks tell in the control of all for whom they wait. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/comm/branch.h"
@@ -97,29 +98,66 @@ static void show_rank(const struct weft_local_comm *c, int32_t rank, struct weft
     weft_comm_call_show_recent(atomic_load(&peer->calls), kinds, out);
 }
 
-/* The cause of a missing rank's lateness; -1: the rank is not missing. */
-static int32_t cause_of_missing(const struct weft_local_comm *c, int32_t rank)
+/* Causes of ranks: not known yet, passed on the way to one, or none because they wait for one
+ * another. */
+enum { UNKNOWN = -1, PASSED = -2, CIRCLE = -3 };
+
+/* Fills the cause of each rank of all. Each rank is asked once, because it may read /proc. */
+static void find_causes(const struct weft_local_comm *c, int32_t *next, int32_t *causes)
 {
-    if (rank == c->comm.rank || !weft_local_is_missing(c, rank)) return -1;
-    return weft_local_cause(&c->comm, weft_comm_rank_of_all(&c->comm, rank));
+    const int32_t n = count_all(c);
+    for (int32_t rank = 0; rank < n; rank++) {
+        next[rank] = waits_for(c, rank);
+        causes[rank] = next[rank] < 0 ? rank : UNKNOWN;
+    }
+    for (int32_t rank = 0; rank < n; rank++) {
+        int32_t at = rank;
+        for (; causes[at] == UNKNOWN; at = next[at])
+            causes[at] = PASSED;
+        const int32_t cause = causes[at] == PASSED ? CIRCLE : causes[at];
+        for (at = rank; causes[at] == PASSED; at = next[at])
+            causes[at] = cause;
+    }
 }
 
-static bool is_shown(const struct weft_local_comm *c, int32_t before, int32_t cause)
+/* Fills the cause of each missing rank of the group; -1: the rank is not missing. */
+static void find_late(const struct weft_local_comm *c, const int32_t *causes, int32_t *late)
 {
-    for (int32_t r = 0; r < before; r++)
-        if (cause_of_missing(c, r) == cause) return true;
-    return false;
+    for (int32_t r = 0; r < c->comm.ranks; r++) {
+        const int32_t rank = weft_comm_rank_of_all(&c->comm, r);
+        late[r] = causes[rank] == CIRCLE ? rank : causes[rank];
+        if (r == c->comm.rank || !weft_local_is_missing(c, r)) late[r] = -1;
+    }
+}
+
+static void show_causes(const struct weft_local_comm *c, const int32_t *late, bool *shown,
+                        struct weft_text *out)
+{
+    for (int32_t r = 0; r < c->comm.ranks; r++) {
+        if (late[r] < 0 || shown[late[r]]) continue;
+        shown[late[r]] = true;
+        show_rank(c, late[r], out);
+    }
+    for (int32_t r = 0; r < c->comm.ranks; r++) {
+        const int32_t rank = weft_comm_rank_of_all(&c->comm, r);
+        if (late[r] >= 0 && late[r] != rank)
+            weft_text_addf(out, "; rank %d waits for rank %d", rank, late[r]);
+    }
 }
 
 void weft_local_show_late(const struct weft_local_comm *c, struct weft_text *out)
 {
-    for (int32_t r = 0; r < c->comm.ranks; r++) {
-        const int32_t cause = cause_of_missing(c, r);
-        if (cause >= 0 && !is_shown(c, r, cause)) show_rank(c, cause, out);
+    const size_t n = (size_t)count_all(c);
+    int32_t *words = calloc(3 * n, sizeof *words);
+    bool *shown = calloc(n, sizeof *shown);
+    if (words != NULL && shown != NULL) {
+        int32_t *causes = words + n, *late = words + 2 * n;
+        find_causes(c, words, causes);
+        find_late(c, causes, late);
+        show_causes(c, late, shown, out);
+    } else {
+        out->failed = true;
     }
-    for (int32_t r = 0; r < c->comm.ranks; r++) {
-        const int32_t rank = weft_comm_rank_of_all(&c->comm, r), cause = cause_of_missing(c, r);
-        if (cause >= 0 && cause != rank)
-            weft_text_addf(out, "; rank %d waits for rank %d", rank, cause);
-    }
+    free(shown);
+    free(words);
 }

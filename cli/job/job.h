@@ -52,6 +52,7 @@ struct weft_job {
     const char *dump, *dump_to;    /* TRAIN: tensors to write, of a replay; or NULL */
     int64_t replay_from;           /* TRAIN: the first step of `dump` */
     const char *replay_bits;       /* what its bits depend on; or NULL */
+    const char *replay_data;       /* hash of the data that the run read; or NULL */
     const char *trace;             /* file or folder of traces (tracing.h), or NULL */
     const char *trace_steps;       /* of these steps; NULL: the last */
     const char *tensorboard;       /* folder of event files, or NULL */

@@ -41,6 +41,7 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     if (job->dump) weft_json_put_string(&writer, "dump", job->dump);
     if (job->dump_to) weft_json_put_string(&writer, "dump_to", job->dump_to);
     if (job->replay_bits) weft_json_put_string(&writer, "replay_bits", job->replay_bits);
+    if (job->replay_data) weft_json_put_string(&writer, "replay_data", job->replay_data);
     if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
     if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);
     if (job->resume) weft_json_put_string(&writer, "resume", job->resume);

@@ -153,6 +153,7 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "dump"), &rank->job.dump);
     weft_json_string(weft_json_member(root, "dump_to"), &rank->job.dump_to);
     weft_json_string(weft_json_member(root, "replay_bits"), &rank->job.replay_bits);
+    weft_json_string(weft_json_member(root, "replay_data"), &rank->job.replay_data);
     weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
     weft_json_string(weft_json_member(root, "trace_steps"), &rank->job.trace_steps);
@@ -460,6 +461,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .kept = rank->job.kept,
         .replay_to = rank->job.replay_to,
         .replay_bits = rank->job.replay_bits,
+        .replay_data = rank->job.replay_data,
         .replay_from = rank->job.replay_from,
         .dump = rank->job.dump,
         .dump_to = rank->job.dump_to,

@@ -390,6 +390,61 @@ static enum weft_status find_bits(const struct weft_replay *r, int64_t from, cha
     return failed ? weft_fail_memory(err, "a manifest's bits") : WEFT_OK;
 }
 
+/* Facts of the kept checkpoints about a segment's steps. */
+struct replayed_past {
+    char data[WEFT_HASH_TEXT_BYTES]; /* hash of the data that it read; "": not known */
+    int64_t read_to;                 /* the last step that surely read them */
+    int64_t before;                  /* step of the kept checkpoint before; 0: none */
+};
+
+/* Adds a checkpoint after the segment's start. A run may be resumed with other data. */
+static enum weft_status add_past(const struct weft_replay *r, const char *settings, int64_t step,
+                                 const struct weft_replay_segment *segment,
+                                 struct replayed_past *past, struct weft_replay_outcome *out,
+                                 struct weft_error *err)
+{
+    struct weft_checkpoint *checkpoint = NULL;
+    char data[WEFT_HASH_TEXT_BYTES];
+    WEFT_TRY(weft_replay_kept(r, step, &checkpoint, err));
+    weft_hash_show(checkpoint->manifest->progress.data, data);
+    if (strcmp(settings, checkpoint->manifest->settings) != 0) out->other_settings = true;
+    /* The steps since a checkpoint that is not kept may have read other data. */
+    if (checkpoint->manifest->previous.step != past->before) out->unknown_data = true;
+    weft_checkpoint_close(checkpoint);
+    past->before = step;
+    if (past->data[0] != '\0' && strcmp(past->data, data) != 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: read other data after step %lld than before, so steps %lld to %lld "
+                         "cannot be replayed at once. Replay steps up to %lld, or after it "
+                         "(--steps), each with its data (--set train.data=PATH)",
+                         r->run, (long long)past->read_to, (long long)segment->first,
+                         (long long)segment->last, (long long)past->read_to);
+    strcpy(past->data, data);
+    past->read_to = step;
+    return WEFT_OK;
+}
+
+/* Learns from the kept checkpoints which data the run read in the steps of a segment. Without one
+ * after its start the checkpoint at the start tells it. */
+static enum weft_status find_past(const struct weft_replay *r,
+                                  const struct weft_replay_segment *segment,
+                                  struct replayed_past *past, struct weft_replay_outcome *out,
+                                  struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    const char *settings = NULL;
+    *past = (struct replayed_past){.before = segment->from};
+    enum weft_status status = weft_manifest_settings(r->session.config, &pool, &settings, err);
+    for (int32_t i = 0; i < r->n_kept && past->before < segment->last && status == WEFT_OK; i++)
+        if (r->kept[i] > segment->from)
+            status = add_past(r, settings, r->kept[i], segment, past, out, err);
+    if (past->before < segment->last) out->unknown_data = true;
+    if (status == WEFT_OK && past->data[0] == '\0' && segment->from > 0)
+        status = add_past(r, settings, segment->from, segment, past, out, err);
+    weft_pool_finish(&pool);
+    return status;
+}
+
 /* Reads a line of a group; false for other lines. */
 static bool read_group(const char *line, size_t length, struct weft_replay_group *out)
 {
@@ -461,6 +516,8 @@ static enum weft_status run_steps(const struct weft_replay *r,
 {
     struct weft_text path;
     char metrics[64], *bits = NULL;
+    struct replayed_past past;
+    WEFT_TRY(find_past(r, segment, &past, out, err));
     WEFT_TRY(find_bits(r, segment->from, &bits, err));
     const int fd = memfd_create("weft-replay", 0);
     if (fd < 0) {
@@ -488,6 +545,7 @@ static enum weft_status run_steps(const struct weft_replay *r,
         .dump_to = r->cli->into != NULL ? r->cli->into : "weft-dump",
         .replay_from = segment->first,
         .replay_bits = bits,
+        .replay_data = past.data[0] != '\0' ? past.data : NULL,
         .watch = r->cli->watch,
         .stop = &replay_stop,
     };
@@ -571,4 +629,17 @@ const char *weft_replay_show_rank(const struct weft_replay_outcome *outcome,
         snprintf(out, WEFT_REPLAY_RANK_BYTES, ", in a gradient that rank %d computed",
                  (int)outcome->rank);
     return out;
+}
+
+const char *weft_replay_show_doubt(const struct weft_replay_outcome *outcome)
+{
+    if (outcome->other_settings && outcome->unknown_data)
+        return "The cause may be other settings of train or other data, with which the run was "
+               "resumed. Otherwise";
+    if (outcome->other_settings)
+        return "The cause may be other settings of train, with which the run was resumed. "
+               "Otherwise";
+    return outcome->unknown_data ? "The cause may be other data, because no kept checkpoint tells "
+                                   "which data the run read in some of the steps. Otherwise"
+                                 : "Either";
 }

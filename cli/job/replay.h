@@ -47,6 +47,8 @@ struct weft_replay_outcome {
     int64_t differs;             /* the first step with other bits; 0: none */
     int32_t rank;                /* of the run, that computed another gradient; -1: not known */
     bool ends;                   /* the run recorded the parameters after the last step */
+    bool other_settings;         /* a kept checkpoint of the steps has other settings of train */
+    bool unknown_data;           /* no kept checkpoint tells the data of some of the steps */
     struct weft_hash parameters; /* after the last step of the replay */
     struct weft_text how;        /* the numbers that differ */
     struct weft_replay_group *groups; /* [n_groups], by step and group; owned */
@@ -91,5 +93,8 @@ WEFT_MUST_USE enum weft_status weft_replay_run(struct weft_replay *replay,
 enum { WEFT_REPLAY_RANK_BYTES = 64 };
 const char *weft_replay_show_rank(const struct weft_replay_outcome *outcome,
                                   char out[WEFT_REPLAY_RANK_BYTES]);
+/* Other causes of different bits than a wrong computation, then "Otherwise"; or "Either" without
+ * any. */
+const char *weft_replay_show_doubt(const struct weft_replay_outcome *outcome);
 
 #endif

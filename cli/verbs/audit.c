@@ -286,10 +286,12 @@ static enum weft_status judge_audit(const struct audit *audit, struct weft_error
     char rank[WEFT_REPLAY_RANK_BYTES];
     if (other != NULL)
         return weft_fail(err, WEFT_E_NUMERIC,
-                         "%s: step %lld has other bits when replayed%s. `weft replay` repeats it "
-                         "on other hardware, to tell which computed wrongly",
+                         "%s: step %lld has other bits when replayed%s. %s the run or the audit "
+                         "computed wrongly: `weft replay` repeats it on other hardware, to tell "
+                         "which",
                          run, (long long)other->outcome.differs,
-                         weft_replay_show_rank(&other->outcome, rank));
+                         weft_replay_show_rank(&other->outcome, rank),
+                         weft_replay_show_doubt(&other->outcome));
     if (audit->chain.broken > 0)
         return weft_fail(err, WEFT_E_NUMERIC,
                          "%s: step-%lld follows another manifest than the one that is there: a "

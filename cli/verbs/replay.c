@@ -148,10 +148,10 @@ static enum weft_status judge_replay(const struct weft_replay *replay,
     char rank[WEFT_REPLAY_RANK_BYTES];
     if (outcome->differs > 0)
         return weft_fail(err, WEFT_E_NUMERIC,
-                         "%s: step %lld has other bits when replayed%s. The run or the replay "
+                         "%s: step %lld has other bits when replayed%s. %s the run or the replay "
                          "computed wrongly: replay again, on other hardware, to tell which",
                          replay->run, (long long)outcome->differs,
-                         weft_replay_show_rank(outcome, rank));
+                         weft_replay_show_rank(outcome, rank), weft_replay_show_doubt(outcome));
     if (outcome->missing > 0)
         return weft_fail(err, WEFT_E_DATA,
                          "%s/metrics.jsonl: %lld of the steps %lld to %lld have no whole line, so "

@@ -106,6 +106,8 @@ struct weft_train_options {
     int64_t replay_to;
     /* Names on which the replayed bits depend (bits.h); NULL: not known. */
     const char *replay_bits;
+    /* Hash of the data that the run read in the steps, as text; NULL: not known. */
+    const char *replay_data;
     /* Tensors to write, of steps from replay_from on (dump/dump.h); NULL: none. */
     const char *dump, *dump_to;
     int64_t replay_from;

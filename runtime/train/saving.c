@@ -228,17 +228,11 @@ static void tell_moments(const struct weft_saving *saving)
 }
 
 /* A replay that cannot have the run's bits would only find that they differ. */
-static enum weft_status check_replay(const struct weft_saving *saving, struct weft_hash data,
-                                     struct weft_error *err)
+static enum weft_status check_replay(const struct weft_saving *saving, struct weft_error *err)
 {
     const struct weft_manifest *manifest = saving->checkpoint->manifest;
     const char *ours = weft_nn_gemm_name(saving->options->nn);
     char shown[WEFT_SHOWN_BYTES];
-    if (!weft_hash_equal(saving->progress.data, data))
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: the run read other data than %s has now, so no step can be "
-                         "replayed: give the run's data with --set train.data=PATH",
-                         saving->checkpoint->path, saving->train->data);
     if (strcmp(ours, manifest->kernels) != 0)
         return weft_fail(err, WEFT_E_ENVIRONMENT,
                          "%s: the run computed products with %s, and here they are computed with "
@@ -266,8 +260,9 @@ static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_
     tell_changes(saving);
     tell_moments(saving);
     tell_batch(saving);
+    if (o->replay_to > 0) return check_replay(saving, err);
     tell_data(saving, data);
-    return o->replay_to > 0 ? check_replay(saving, data, err) : WEFT_OK;
+    return WEFT_OK;
 }
 
 static enum weft_status open_origin(struct weft_saving *saving, struct weft_error *err)
@@ -347,12 +342,30 @@ static enum weft_status begin_bits(struct weft_saving *saving, struct weft_error
     return status;
 }
 
+/* Also of a replay from the first parameters, which resumes no checkpoint. */
+static enum weft_status check_replayed_data(const struct weft_saving *saving,
+                                            struct weft_data *data, struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    char text[WEFT_HASH_TEXT_BYTES];
+    struct weft_hash hash;
+    if (saving->rank != 0 || o->replay_data == NULL) return WEFT_OK;
+    WEFT_TRY(weft_data_hash(data, &hash, err));
+    if (strcmp(weft_hash_show(hash, text), o->replay_data) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: the run read other data in steps %" PRId64 " to %" PRId64
+                     ", or another share of them, so they cannot be replayed. Give the run's data "
+                     "with --set train.data=PATH",
+                     saving->train->data, o->replay_from, o->replay_to);
+}
+
 static enum weft_status fill_saving(struct weft_saving *saving, struct weft_data *data,
                                     struct weft_error *err)
 {
     const struct weft_train_options *o = saving->options;
     struct weft_hash hash = {0};
     WEFT_TRY(begin_bits(saving, err));
+    WEFT_TRY(check_replayed_data(saving, data, err));
     if (o->resume == NULL && o->from != NULL) WEFT_TRY(open_origin(saving, err));
     if (o->checkpoints == NULL && o->resume == NULL && o->kept == NULL) return WEFT_OK;
     WEFT_TRY(weft_layout_create(o->config->model, weft_config_states(o->config),

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 
-from configs import LICENCE
+from configs import LICENCE, tiny
 from saved import copy_step, manifest, parameters, rewrite, saving, steps
 from tap import case, drawn_case, main, some
 
@@ -279,6 +279,34 @@ def a_replay_names_what_its_bits_depend_on(weft):
         # Also from the first parameters, which no checkpoint has.
         weft.expect(1, verb, "run", env={"WEFT_GEMM": "plain"}, says="and products: plain here")
     weft.expect(64, "train", config, "--run", "other", env={"WEFT_KERNELS": "sse"}, says='levels are "plain", "avx2" and')
+
+
+@case
+def a_run_that_was_resumed_with_other_data_names_the_data(weft):
+    """Steps read the data of the first checkpoint after them. Without one, the data is a possible cause."""
+    texts = [weft.write(f"{name}.txt", f"A text by {name}, of many words. " * 300) for name in ("one", "two")]
+    keep = {"every": 4, "at_end": True, "keep": 8}
+    for steps, text in zip((4, 8), texts):
+        config = weft.write("run.json", tiny(train__data=text, train__steps=steps, train__checkpoint=keep))
+        weft.expect(0, "train", config, "--run", "run", *["--resume"][:steps - 4], "-q")
+    weft.expect(65, "replay", "run", says=["run: read other data after step 4 than before", "Replay steps up to 4"])
+    weft.expect(65, "audit", "run", says="two.txt: the run read other data in steps 1 to 4")
+    for steps, right, wrong in ("1..4", *texts), ("5..8", *texts[::-1]):
+        weft.expect(0, "replay", "run", "--steps", steps, "--set", f"train.data={right}")
+        weft.expect(65, "replay", "run", "--steps", steps, "--set", f"train.data={wrong}",
+                    says=f"{wrong}: the run read other data in steps {steps.replace('..', ' to ')}")
+    shutil.rmtree(weft.path("run/checkpoints/step-4"))
+    weft.expect(79, "replay", "run", says=["step 1 has other bits", "The cause may be other data, because no kept"])
+    weft.expect(0, "train", weft.write("run.json", tiny(train__data=texts[0], train__steps=4, train__checkpoint=keep)),
+                "--run", "again", "-q")
+    with open(weft.path("again/metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    [line for line in lines if line["kind"] == "step"][-1]["loss"] = 1
+    weft.write("again/metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    weft.expect(79, "replay", "again", says="Either the run or the replay computed wrongly")
+    longer = tiny(train__data=texts[0], train__steps=5, train__checkpoint=keep)
+    weft.expect(0, "train", weft.write("run.json", longer), "--run", "again", "--resume", "-q")
+    weft.expect(79, "replay", "again", says="The cause may be other settings of train, with which the run was resumed")
 
 
 @case

@@ -333,6 +333,36 @@ static void report_split(const struct weft_plan *plan, struct weft_answer *out)
                     (long long)problem->micro_batch);
 }
 
+/* Counts the updates that follow a slot of a kind. */
+static int32_t count_updates_after(const struct weft_problem *problem, enum weft_slot_kind kind)
+{
+    int32_t n = 0;
+    bool follows = false;
+    for (int32_t t = 0; t < problem->n_slots; t++) {
+        follows = follows || problem->slots[t].kind == kind;
+        n += follows && problem->slots[t].kind == WEFT_SLOT_UPDATE;
+    }
+    return n;
+}
+
+/* A unit of the first layers, such as a fused one, has no backward left after its own. */
+static void report_updates(const struct weft_problem *problem, struct weft_answer *out)
+{
+    const struct weft_period_rule *rule = &problem->period;
+    const bool in_backward =
+        rule->update_after > 0 && count_updates_after(problem, WEFT_SLOT_BACKWARD) >
+                                      count_updates_after(problem, WEFT_SLOT_DRAIN);
+    weft_answer_say(out, NULL, "%sunits updated ", rule->rotated ? "without clipping, " : "");
+    if (in_backward)
+        weft_answer_say(out, NULL, "%d layer%s after their backward, the first ones ",
+                        rule->update_after, rule->update_after == 1 ? "" : "s");
+    if (count_updates_after(problem, WEFT_SLOT_FORWARD) > 0)
+        weft_answer_say(out, NULL, "%d layer%s before their first use", rule->update_ahead,
+                        rule->update_ahead == 1 ? "" : "s");
+    else
+        weft_answer_say(out, NULL, "before the first forward");
+}
+
 /* Nothing in the usual case: one micro-step with all updates before it. */
 static void report_period(const struct weft_plan *plan, struct weft_answer *out)
 {
@@ -354,14 +384,7 @@ static void report_period(const struct weft_plan *plan, struct weft_answer *out)
                         rule->idle == 1 ? " has" : "s have");
     if (rule->n_micro > 1 && (ahead || rule->delayed)) weft_answer_say(out, NULL, "; ");
     if (rule->delayed) weft_answer_say(out, NULL, "updates delayed by a step");
-    if (ahead)
-        weft_answer_say(out, NULL, "%sunits updated ", rule->rotated ? "without clipping, " : "");
-    if (rule->update_after > 0)
-        weft_answer_say(out, NULL, "%d layer%s after their backward, the first ones ",
-                        rule->update_after, rule->update_after == 1 ? "" : "s");
-    if (ahead)
-        weft_answer_say(out, NULL, "%d layer%s before their first use", rule->update_ahead,
-                        rule->update_ahead == 1 ? "" : "s");
+    if (ahead) report_updates(plan->problem, out);
     weft_answer_say(out, NULL, "\n");
 }
 

@@ -60,9 +60,14 @@ def the_planner_chooses_where_units_are_updated(weft):
     told = " ".join(weft.expect(0, "plan", "run.json", "-o", "none").split())
     assert "update_ahead, update_in" in told, told
     told = " ".join(weft.expect(0, "plan", weft.write("run.json", of(1)), "-o", "none").split())
-    assert "without clipping, units updated 1 layer after their backward, the first ones 2 layers before" in told, told
+    assert "units updated 1 layer after their backward, the first ones before the first forward" in told, told
     said = json.loads(weft.expect(0, "plan", "run.json", "-o", "none", "--json"))
     assert said["update_after"] == 1, said
+    # A unit of all layers has no backward left after its own.
+    fused = plan(weft, of("backward", plan__fuse=True))
+    assert updates_of(fused) == (0, 1) and fused["problem"]["period"]["update_after"] > 0, fused["problem"]["period"]
+    told = " ".join(weft.expect(0, "explain", "plan.json").split())
+    assert "without clipping, units updated before the first forward" in told and "layers after" not in told, told
     # By default no unit is updated in backward.
     period = plan(weft, of(None))["problem"]["period"]
     assert "update_after" not in period, period

@@ -11,6 +11,9 @@ enum {
     LAST_WORD_NS = 200000000
 };
 
+/* Messages do not tell for whom a late rank waits. */
+static const char may_wait[] = ". They may wait for other ranks themselves";
+
 enum weft_status weft_mpi_fail_for_good(struct weft_mpi_comm *c, struct weft_error *err)
 {
     weft_fail(err, c->broken.status, "%s", c->broken.text);
@@ -58,6 +61,7 @@ static enum weft_status fail_missed(struct weft_mpi_comm *c, int32_t peer, int32
     weft_comm_show_rank(&c->comm, peer, 0, &text);
     weft_text_add(&text, " gave up its wait for ranks that did not come: ");
     weft_comm_show_rank(&c->comm, missed, 0, &text);
+    weft_text_add(&text, may_wait);
     weft_fail(&c->broken, WEFT_E_HANG, "%s. If they are only slow, a longer cluster.timeout helps",
               weft_text_chars(&text));
     weft_text_finish(&text);
@@ -109,6 +113,7 @@ static enum weft_status fail_hang(struct weft_mpi_comm *c, int32_t peer)
                        c->headers[peer].calls);
         weft_mpi_miss(c->mpi, rank_of(c, peer));
     }
+    weft_text_add(&late, may_wait);
     weft_comm_fail_late(&failing, patience_ns(c), &late);
     weft_text_finish(&late);
     return WEFT_E_HANG;

@@ -63,7 +63,7 @@ static int run_hung(int32_t rank, const struct ranks *ranks, void *argument)
     if (rank == FAULTY)
         weft_clock_sleep_until_ns(weft_clock_now_ns() + 1500 * ms);
     else
-        check_error(&s, WEFT_E_HANG, "was last heard in call");
+        check_error(&s, WEFT_E_HANG, ". They may wait for other ranks themselves. If they are");
     site_close(&s);
     return 0;
 }
@@ -86,6 +86,8 @@ static int run_missed(int32_t rank, const struct ranks *ranks, void *argument)
         site_synchronise(&s);
         CHECK(weft_comm_exchange(s.comm, NULL, 0, NULL, &err) == WEFT_E_HANG, "%s", err.text);
         CHECK(strstr(err.text, told) != NULL, "%s", err.text);
+        CHECK(strstr(err.text, ". They may wait for other ranks themselves. If") != NULL, "%s",
+              err.text);
     } else if (rank != 0) {
         check_error(&s, WEFT_E_HANG, told);
     } else {

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import random
 import struct
 
 BYTES = {"F32": 4, "BF16": 2, "F16": 2}
@@ -196,10 +195,3 @@ def read_hub(weft, folder):
             assert tensor not in out
             out[tensor] = (entry["dtype"], entry["shape"], data[begin + first:begin + last])
     return out
-
-
-def seeded():
-    """A new random generator each time; its seed is printed."""
-    seed = int.from_bytes(os.urandom(4), "little")
-    print(f"# seed {seed}")
-    return random.Random(seed)

@@ -10,7 +10,7 @@ import struct
 import sys
 
 from saved import entries_of, parameters, same_files, saved_run, write_tensors
-from tap import case, main
+from tap import case, main, seed_of_draws
 
 NAMES = {"wte.tokens": "wte.weight", "wte.positions": "wpe.weight", "head.weight": "lm_head.weight"}
 PARTS = {"ln1": "ln_1", "ln2": "ln_2", "attn.qkv": "attn.c_attn", "attn.proj": "attn.c_proj", "mlp.fc": "mlp.c_fc",
@@ -172,7 +172,7 @@ def an_index_that_lies_is_refused(weft):
 @case
 def damaged_models_never_end_a_process(weft):
     """Any change of a byte of a header, an index or a config.json is an error of the input, or changes nothing."""
-    seed = int.from_bytes(os.urandom(4), "little")
+    seed = seed_of_draws()
     rng = random.Random(seed)
     entries = as_hub(trained(weft))
     write_model(weft, "model", entries, shards=2)

@@ -8,7 +8,7 @@ import re
 import sys
 
 from configs import tiny
-from tap import case, main
+from tap import case, main, seed_of_draws
 
 LLAMA = ("hidden_size", "num_attention_heads", "num_key_value_heads", "intermediate_size", "num_hidden_layers",
          "vocab_size")
@@ -321,7 +321,7 @@ def known_to_change_nothing():
 @case
 def no_key_is_passed_over_in_silence(weft):
     """A changed key changes the layers, is told, is refused, or is in the list of keys that change nothing."""
-    seed = int(os.environ.get("WEFT_TEST_SEED") or int.from_bytes(os.urandom(4), "little"))
+    seed = seed_of_draws()
     rng = random.Random(seed)
     nothing = known_to_change_nothing() | {"max_position_embeddings"}
     seq_len = 16  # wider windows bind nothing

@@ -8,9 +8,9 @@ import struct
 import sys
 
 from configs import tiny
-from hub import FAMILIES, SCALED, file_of, read_hub, seeded, tensors_of, write_hub
+from hub import FAMILIES, SCALED, file_of, read_hub, tensors_of, write_hub
 from saved import parameters, write_tensors
-from tap import case, main
+from tap import case, main, seeded
 
 KEPT = ("config.json", "generation_config.json", "tokenizer.json")
 

@@ -4,7 +4,6 @@
 import importlib.util
 import json
 import os
-import random
 import struct
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import sys
 from configs import tiny
 from hub import FAMILIES, read_hub, tensors_of, write_hub
 from saved import parameters
-from tap import Skip, case, main
+from tap import Skip, case, main, seeded
 
 ROWS, WIDTH, CLASSES = 10, 192, 5
 EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "images.py")
@@ -62,12 +61,6 @@ def run_of(data, **changes):
 def losses(weft, run):
     with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
         return [line["loss"] for line in map(json.loads, file) if "loss" in line]
-
-
-def seeded():
-    seed = int(os.environ.get("WEFT_TEST_SEED") or int.from_bytes(os.urandom(4), "little"))
-    print(f"# seed {seed}")
-    return random.Random(seed)
 
 
 @case

@@ -33,6 +33,17 @@ def some(cases, usual):
     return [cases[i] for i in sorted(drawn)]
 
 
+def seed_of_draws():
+    """The seed of the tree, or a fresh one in a run without it. Prints the seed."""
+    seed = int(os.environ.get("WEFT_TEST_SEED") or int.from_bytes(os.urandom(4), "little"))
+    print(f"# WEFT_TEST_SEED={seed}")
+    return seed
+
+
+def seeded():
+    return random.Random(seed_of_draws())
+
+
 DRAWN = []
 
 

@@ -76,8 +76,8 @@ static enum weft_status level_ns(const struct builder *b, struct weft_slot slot,
     const bool forward = slot.kind == WEFT_SLOT_FORWARD;
     WEFT_TRY(layer_times(b, slot.index, &times));
     const struct weft_pass_times *pass =
-        b->problem->period.layers == 1 ? weft_layer_times_in_pass(&times, level, slot.micro > 0)
-                                       : NULL;
+        b->problem->period.layers > 0 ? weft_layer_times_in_pass(&times, level, slot.micro > 0)
+                                      : NULL;
     if (pass != NULL) {
         *out = forward ? pass->forward_ns : pass->backward_ns;
         return WEFT_OK;

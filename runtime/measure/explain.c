@@ -31,9 +31,9 @@ static void pay_difference(struct weft_profile *profile, const struct measure_re
         const struct weft_pass_times paid = paid_times(at, rest);
         times->levels[level] = (struct weft_level_times){.forward_ns = paid.forward_ns,
                                                          .backward_ns = paid.backward_ns};
-        if (rehearsal->first != NULL) {
-            times->levels[level].first = paid_times(&rehearsal->first[row], rest);
-            times->levels[level].later = paid_times(&rehearsal->later[row], rest);
+        if (rehearsal->pass_first != NULL) {
+            times->levels[level].pass_first = paid_times(&rehearsal->pass_first[row], rest);
+            times->levels[level].pass_later = paid_times(&rehearsal->pass_later[row], rest);
         }
         if (level == 0) {
             times->forward_ns = paid.forward_ns;

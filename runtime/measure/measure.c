@@ -221,7 +221,7 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
     struct measure_layer *rows = weft_pool_array(&profile->pool, 3 * n_rows, sizeof *rows);
     if (rows == NULL) return weft_fail_memory(err, "a profile");
     struct measure_rehearsal rehearsal = {
-        .layers = rows, .first = rows + n_rows, .later = rows + 2 * n_rows};
+        .layers = rows, .pass_first = rows + n_rows, .pass_later = rows + 2 * n_rows};
     const bool counts_hosts = profile->network.n_hosts > 0 && m->options.known == NULL;
     if (counts_hosts)
         rehearsal.compute_ns =

@@ -49,7 +49,7 @@ struct measure_rehearsal {
     struct measure_layer *layers; /* of the caller, [weft_measure_rows] */
     /* In a pass of all micro-steps through one layer, the first micro-step and the mean of the
      * later ones; of the caller, as many, or NULL. 0: not measured. */
-    struct measure_layer *first, *later;
+    struct measure_layer *pass_first, *pass_later;
     int64_t *compute_ns; /* of the caller, [ranks]: each rank's forward and backward */
     int64_t step_ns;     /* of a whole step, overlapped */
     int64_t update_ns;   /* of all units */

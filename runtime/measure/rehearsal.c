@@ -718,15 +718,16 @@ static enum weft_status open_by_layer(const struct rehearsal *other, int64_t bas
     }
     *fits = status == WEFT_OK;
     if (!*fits && weft_comm_rank(other->options->comm) == 0)
-        weft_log(WEFT_LOG_WARNING,
-                 "layers are not timed with all micro-steps in turn, so plans in that order take "
-                 "the other order's times: %s",
-                 why.text);
+        weft_log(
+            WEFT_LOG_WARNING,
+            "layers are not timed with all micro-steps in turn, so plans in such an order take "
+            "the times of micro-step after micro-step: %s",
+            why.text);
     return WEFT_OK;
 }
 
-/* Rehearses the order by layer and writes its times. Its slots repeat a layer, which then finds
- * parameters in the cache and fewer collectives next to it. */
+/* Rehearses the order by layer and writes its times. Later micro-steps of a pass have fewer
+ * collectives next to them, and find parameters in the cache. */
 static enum weft_status rehearse_by_layer(const struct rehearsal *other, int64_t base_bytes,
                                           struct measure_rehearsal *out, struct weft_error *err)
 {
@@ -742,9 +743,10 @@ static enum weft_status rehearse_by_layer(const struct rehearsal *other, int64_t
         status =
             medians == NULL ? weft_fail_memory(err, "the rehearsal") : join_ranks(r, medians, err);
     }
-    if (medians != NULL && status == WEFT_OK) status = take_layers(r, medians, out->first, err);
     if (medians != NULL && status == WEFT_OK)
-        status = take_layers(r, medians + 4 * r->n_rows, out->later, err);
+        status = take_layers(r, medians, out->pass_first, err);
+    if (medians != NULL && status == WEFT_OK)
+        status = take_layers(r, medians + 4 * r->n_rows, out->pass_later, err);
     free(medians);
     if (fits) close_rehearsal(r);
     free(r);
@@ -774,7 +776,7 @@ enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
 {
     const struct rehearsal ended = both->beside;
     WEFT_TRY(finish_by_step(both, out, err));
-    if (out->first == NULL || !takes_turns(ended.options->config)) return WEFT_OK;
+    if (out->pass_first == NULL || !takes_turns(ended.options->config)) return WEFT_OK;
     close_rehearsal(&both->alone);
     close_rehearsal(&both->beside);
     return rehearse_by_layer(&ended, out->base_bytes, out, err);

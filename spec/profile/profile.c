@@ -14,15 +14,18 @@ enum { VERSION = 1 };
 static const int64_t plain_block_bytes = INT64_C(4) << 20;
 
 static const struct weft_key_table pass_table = WEFT_KEY_TABLE_OPEN(
-    "Times of a micro-step, if all of them run through a layer before the next layer.",
+    "Times of a micro-step, if all of them run through a group of layers before the next group.",
     WEFT_KEY_RANGE(weft_pass_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
     WEFT_KEY_RANGE(weft_pass_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"));
 
 #define PASS_KEYS(type, of)                                                                        \
-    WEFT_KEY_INSIDE_BY(0, "first", type, of first, of first, of first, &pass_table,                \
-                       "the first micro-step of a pass through the layer, with \"later\""),        \
-        WEFT_KEY_INSIDE_BY(0, "later", type, of later, of later, of later, &pass_table,            \
-                           "the mean of the pass's later micro-steps, with \"first\"")
+    WEFT_KEY_INSIDE_BY(0, "pass_first", type, of pass_first, of pass_first, of pass_first,         \
+                       &pass_table,                                                                \
+                       "the first micro-step of a pass through the layer's group, with "           \
+                       "\"pass_later\""),                                                          \
+        WEFT_KEY_INSIDE_BY(0, "pass_later", type, of pass_later, of pass_later, of pass_later,     \
+                           &pass_table,                                                            \
+                           "the mean of the pass's later micro-steps, with \"pass_first\"")
 
 static const struct weft_key_table level_table = WEFT_KEY_TABLE_OPEN(
     "Times of layers that recompute saved activations.",
@@ -176,7 +179,7 @@ const struct weft_pass_times *weft_layer_times_in_pass(const struct weft_layer_t
                                                        enum weft_recompute level, bool later)
 {
     const struct weft_level_times *at = &times->levels[level];
-    const struct weft_pass_times *pass = later ? &at->later : &at->first;
+    const struct weft_pass_times *pass = later ? &at->pass_later : &at->pass_first;
     return has_times(pass) ? pass : NULL;
 }
 
@@ -218,10 +221,10 @@ static void put_levels(const void *context, const void *source, struct weft_json
 static enum weft_status check_pass(const struct weft_level_times *at, const char *where,
                                    struct weft_error *err)
 {
-    if (has_times(&at->first) == has_times(&at->later)) return WEFT_OK;
+    if (has_times(&at->pass_first) == has_times(&at->pass_later)) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_DATA,
-        "%s: must have both \"first\" and \"later\" or neither; make the profile again "
+        "%s: must have both \"pass_first\" and \"pass_later\" or neither; make the profile again "
         "with `weft profile`",
         where);
 }

@@ -44,11 +44,12 @@ struct weft_layer_times {
     int recomputes;
     struct weft_level_times {
         int64_t forward_ns, backward_ns;
-        /* In a pass of all micro-steps through the layer (plan.micro_step_order): the first one,
-         * and the mean of later ones, which find parameters in the cache. 0: not measured. */
+        /* In a pass of all micro-steps through a group of layers (plan.micro_step_order): the first
+         * one, next to collectives of other passes, and the mean of later ones. Measured in groups
+         * of one layer; those of several differ by the cache alone. 0: not measured. */
         struct weft_pass_times {
             int64_t forward_ns, backward_ns;
-        } first, later;
+        } pass_first, pass_later;
     } levels[WEFT_RECOMPUTE_COUNT]; /* of NONE only the pass's times */
     /* Scratch of the back end's kernels, the start of the layer's temporaries. 0 on a CPU. */
     int64_t forward_scratch_bytes, backward_scratch_bytes;
@@ -188,7 +189,7 @@ static inline bool weft_profile_timed_network(const struct weft_profile *profile
 const struct weft_level_times *weft_layer_times_at(const struct weft_layer_times *times,
                                                    enum weft_recompute level);
 
-/* The times of a micro-step in a pass through one layer; NULL: none. */
+/* The times of a micro-step in a pass through a group of layers; NULL: none. */
 const struct weft_pass_times *weft_layer_times_in_pass(const struct weft_layer_times *times,
                                                        enum weft_recompute level, bool later);
 

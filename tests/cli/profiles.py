@@ -107,6 +107,31 @@ def ways_of_training_are_measured(weft):
 
 
 @case
+def passes_may_have_times_of_their_own(weft):
+    """Groups of any number of layers take them, and an older profile's plain times otherwise."""
+    plan, plain = weft.path("plan.json"), {"forward_ns": 1000, "backward_ns": 2000}
+    passes = {"pass_first": {"forward_ns": 900, "backward_ns": 1900}, "pass_later": {"forward_ns": 500, "backward_ns": 1500}}
+
+    def times_of(order, **more):
+        """Returns the times of a block's slots, by micro-step."""
+        config = weft.write("run.json", tiny(train__grad_accum=3, plan__micro_step_order=order))
+        profile = weft.write("named.json", named([{"name": "h.1", **plain, **more}]))
+        weft.expect(0, "plan", config, "-o", plan, "--profile", profile, "--planner", "greedy", "-q")
+        weft.expect(0, "verify", plan, "--config", config, "--profile", profile)
+        with open(plan, encoding="utf-8") as file:
+            slots = {slot["name"]: slot["time_ns"] for slot in json.load(file)["problem"]["slots"]}
+        return [slots[f"{kind}{micro}:h.1"] for kind in "FB" for micro in (1, 2, 3)]
+
+    for order in ("step", "layer", 2, 5):
+        alike = [1000] * 3 + [2000] * 3
+        assert times_of(order) == alike, order
+        assert times_of(order, **passes) == (alike if order == "step" else [900, 500, 500, 1900, 1500, 1500]), order
+    half = named([{"name": "h.1", **plain, "pass_later": plain}])
+    weft.expect(65, "plan", weft.path("run.json"), "--profile", weft.write("bad.json", half),
+                says='bad.json: layers[0]: must have both "pass_first" and "pass_later"')
+
+
+@case
 def times_by_layer_need_memory(weft):
     """One warning of all ranks tells the reason."""
     config = weft.write("run.json", tiny(train__grad_accum=2, cluster__memory_limit="4MB"))
@@ -114,7 +139,7 @@ def times_by_layer_need_memory(weft):
     assert said.count("not timed with all micro-steps in turn") == 1, said
     assert "next to base memory an arena of" in said, said
     layers = json.loads((weft.directory / "profile.json").read_text())["layers"]
-    assert not any("first" in layer for layer in layers), layers
+    assert not any("pass_first" in layer for layer in layers), layers
 
 
 @case

@@ -151,16 +151,21 @@ Test(stages, variants_are_what_the_config_leaves_open)
     random_case_finish(&random);
 }
 
+/* Makes a plain case with so many layers or more, and returns its config. */
+static struct weft_config *init_with_layers(struct random_case *random, int32_t n_layers)
+{
+    for (uint64_t seed = 1;; seed++) {
+        random_case_init_plain(random, seed);
+        if (random->config->model->n_layers >= n_layers) return random->config;
+        random_case_finish(random);
+    }
+}
+
 Test(stages, the_order_of_micro_steps_may_be_open)
 {
     struct random_case random;
     struct weft_variant variants[WEFT_MOST_VARIANTS];
-    struct weft_config *config = NULL;
-    for (uint64_t seed = 1; config == NULL || config->model->n_layers < 3; seed++) {
-        if (config != NULL) random_case_finish(&random);
-        random_case_init_plain(&random, seed);
-        config = random.config;
-    }
+    struct weft_config *config = init_with_layers(&random, 3);
     config->train.grad_accum = 3;
     config->plan.micro_step_order = WEFT_ORDER_AUTO;
     cr_assert_eq(weft_variants_list(config, variants), 3);
@@ -188,42 +193,50 @@ Test(stages, the_order_of_micro_steps_may_be_open)
     random_case_finish(&random);
 }
 
-/* By layer a slot has the time of its place in the pass; other orders have the plain time. */
-Test(stages, a_pass_by_layer_has_its_own_times)
+/* Checks the times of all slots of layers: those of passes set by the test below, or plain ones. */
+static void expect_layer_times(const struct weft_config *config, const struct weft_profile *profile,
+                               bool in_passes)
 {
-    struct random_case random;
     struct weft_error err = {0};
-    struct weft_stages by_layer = {0}, by_step = {0};
-    random_case_init_plain(&random, 5);
-    struct weft_config *config = random.config;
-    struct weft_profile *profile = random.profile;
-    cr_assert_gt(config->model->n_layers, 1);
-    for (int32_t k = 0; k < profile->n_layers; k++) {
-        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].first = (struct weft_pass_times){1001, 2001};
-        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].later = (struct weft_pass_times){701, 1701};
-    }
-    config->train.grad_accum = 3;
-    config->plan.micro_step_order = WEFT_ORDER_BY_LAYER;
-    cr_assert_eq(weft_stages_create(config, profile, &by_layer, &err), WEFT_OK, "%s", err.text);
-    config->plan.micro_step_order = WEFT_ORDER_BY_STEP;
-    cr_assert_eq(weft_stages_create(config, profile, &by_step, &err), WEFT_OK, "%s", err.text);
-    for (int32_t s = 0; s < by_layer.problem->n_slots; s++) {
-        const struct weft_slot slot = by_layer.problem->slots[s];
-        const int64_t ns = by_layer.problem->slot_ns[s];
-        if (slot.kind == WEFT_SLOT_FORWARD) cr_assert_eq(ns, slot.micro > 0 ? 701 : 1001);
-        if (slot.kind == WEFT_SLOT_BACKWARD) cr_assert_eq(ns, slot.micro > 0 ? 1701 : 2001);
-    }
-    for (int32_t s = 0; s < by_step.problem->n_slots; s++) {
-        const struct weft_slot slot = by_step.problem->slots[s];
-        if (slot.kind != WEFT_SLOT_FORWARD) continue;
-        const struct weft_batch batch = weft_config_batch(config);
+    struct weft_stages stages = {0};
+    const struct weft_batch batch = weft_config_batch(config);
+    cr_assert_eq(weft_stages_create(config, profile, &stages, &err), WEFT_OK, "%s", err.text);
+    for (int32_t s = 0; s < stages.problem->n_slots; s++) {
+        const struct weft_slot slot = stages.problem->slots[s];
+        const bool backward = slot.kind == WEFT_SLOT_BACKWARD;
         struct weft_pool pool = {0};
+        if (slot.kind != WEFT_SLOT_FORWARD && !backward) continue;
         const char *key = weft_layer_key(&pool, &config->model->layers[slot.index], &batch);
-        cr_assert_eq(by_step.problem->slot_ns[s], weft_profile_layer(profile, key)->forward_ns);
+        const struct weft_layer_times *plain = weft_profile_layer(profile, key);
+        const int64_t in_pass = (slot.micro > 0 ? 701 : 1001) + 1000 * backward;
+        const int64_t in_step = backward ? plain->backward_ns : plain->forward_ns;
+        cr_assert_eq(stages.problem->slot_ns[s], in_passes ? in_pass : in_step, "slot %d", s);
         weft_pool_finish(&pool);
     }
-    weft_stages_finish(&by_layer);
-    weft_stages_finish(&by_step);
+    weft_stages_finish(&stages);
+}
+
+/* In turns, by any number of layers, a slot has the time of its place in the pass. By step it has
+ * the plain time, and in turns too without times of passes. */
+Test(stages, passes_have_their_own_times)
+{
+    struct random_case random;
+    struct weft_config *config = init_with_layers(&random, 4);
+    struct weft_profile *profile = random.profile;
+    const int64_t orders[] = {WEFT_ORDER_BY_STEP, WEFT_ORDER_BY_LAYER, 2,
+                              config->model->n_layers - 1};
+    config->train.grad_accum = 3;
+    for (int timed = 0; timed < 2; timed++) {
+        for (int32_t k = 0; k < profile->n_layers; k++) {
+            struct weft_level_times *at = &profile->layers[k].levels[WEFT_RECOMPUTE_NONE];
+            at->pass_first = (struct weft_pass_times){1001 * timed, 2001 * timed};
+            at->pass_later = (struct weft_pass_times){701 * timed, 1701 * timed};
+        }
+        for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+            config->plan.micro_step_order = orders[i];
+            expect_layer_times(config, profile, timed && orders[i] != WEFT_ORDER_BY_STEP);
+        }
+    }
     random_case_finish(&random);
 }
 

@@ -46,9 +46,9 @@ static void random_passes(uint64_t seed, struct weft_layer_times *times)
     if (chance(&dice, 50)) return;
     for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++) {
         if (chance(&dice, 30)) continue;
-        times->levels[level].first =
+        times->levels[level].pass_first =
             (struct weft_pass_times){roll(&dice, 1, 50000), roll(&dice, 1, 100000)};
-        times->levels[level].later =
+        times->levels[level].pass_later =
             (struct weft_pass_times){roll(&dice, 1, 50000), roll(&dice, 1, 100000)};
     }
 }

@@ -63,7 +63,8 @@ static void check_profile(const struct weft_config *config, const struct weft_pr
               key);
         const struct weft_level_times *at = &times->levels[WEFT_RECOMPUTE_NONE];
         const bool several = config->train.grad_accum > 1;
-        CHECK((at->first.forward_ns > 0) == several && (at->later.backward_ns > 0) == several,
+        CHECK((at->pass_first.forward_ns > 0) == several &&
+                  (at->pass_later.backward_ns > 0) == several,
               "times of passes of %s with %lld micro-steps", key,
               (long long)config->train.grad_accum);
         check_levels(&config->model->layers[l], &batch, times);

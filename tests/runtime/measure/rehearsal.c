@@ -19,8 +19,8 @@ struct task {
     bool lacks_threads;             /* in the rehearsal by layer */
     struct measure_rehearsal found; /* of rank 0 */
     struct measure_layer layers[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
-    struct measure_layer first[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
-    struct measure_layer later[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
+    struct measure_layer pass_first[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
+    struct measure_layer pass_later[MOST_KEYS * WEFT_RECOMPUTE_COUNT];
     int32_t first_rounds, last_rounds;
 };
 
@@ -101,15 +101,15 @@ static int rehearse(int32_t rank, const struct ranks *ranks, void *argument)
     if (done == MOST_TURNS)
         CHECK(weft_measure_rehearsals_turn(both, &why) == WEFT_E_USAGE, "turn %d", done + 1);
     found.layers = layers[0];
-    found.first = layers[1];
-    found.later = layers[2];
+    found.pass_first = layers[1];
+    found.pass_later = layers[2];
     lacks_threads = task->lacks_threads;
     const enum weft_status finished = weft_measure_rehearsals_finish(both, &found, &why);
     CHECK(finished == (lacks_threads ? WEFT_E_SYSTEM : WEFT_OK), "%d: %s", finished, why.text);
     if (rank == 0) {
         memcpy(task->layers, layers[0], sizeof layers[0]);
-        memcpy(task->first, layers[1], sizeof layers[1]);
-        memcpy(task->later, layers[2], sizeof layers[2]);
+        memcpy(task->pass_first, layers[1], sizeof layers[1]);
+        memcpy(task->pass_later, layers[2], sizeof layers[2]);
         task->found = found;
         task->first_rounds = first;
         task->last_rounds = rounds;
@@ -157,9 +157,9 @@ static void tilt_profile(struct weft_profile *profile)
     for (int32_t k = 0; k < profile->n_layers; k++) {
         profile->layers[k].forward_ns = 100003 + 7001 * k;
         profile->layers[k].backward_ns = 207001 + 9001 * k;
-        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].first =
+        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].pass_first =
             (struct weft_pass_times){70001 + 5003 * k, 150001 + 7001 * k};
-        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].later =
+        profile->layers[k].levels[WEFT_RECOMPUTE_NONE].pass_later =
             (struct weft_pass_times){50021 + 3001 * k, 110017 + 5003 * k};
     }
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
@@ -188,13 +188,14 @@ static void check_passes(const struct job *job, const struct task *task, const c
     for (int32_t k = 0; k < job->profile->n_layers; k++) {
         const struct weft_level_times *known = &job->profile->layers[k].levels[0];
         const struct weft_pass_times none = {0};
-        const struct weft_pass_times first = several ? known->first : none;
-        const struct weft_pass_times later = several ? known->later : none;
-        expect_ns(path, "a pass's first forward", task->first[k].forward_ns, first.forward_ns);
-        expect_ns(path, "a pass's first backward", task->first[k].backward_ns, first.backward_ns);
-        expect_ns(path, "a later forward", task->later[k].forward_ns, later.forward_ns);
-        expect_ns(path, "a later backward", task->later[k].backward_ns, later.backward_ns);
-        expect_ns(path, "a later forward of the mean rank", task->later[k].mean_forward_ns,
+        const struct weft_pass_times first = several ? known->pass_first : none;
+        const struct weft_pass_times later = several ? known->pass_later : none;
+        expect_ns(path, "a pass's first forward", task->pass_first[k].forward_ns, first.forward_ns);
+        expect_ns(path, "a pass's first backward", task->pass_first[k].backward_ns,
+                  first.backward_ns);
+        expect_ns(path, "a later forward", task->pass_later[k].forward_ns, later.forward_ns);
+        expect_ns(path, "a later backward", task->pass_later[k].backward_ns, later.backward_ns);
+        expect_ns(path, "a later forward of the mean rank", task->pass_later[k].mean_forward_ns,
                   later.forward_ns);
     }
 }
@@ -286,7 +287,8 @@ static void times_by_layer_are_left_out_without_memory_alone(const char *path)
         const struct task *task =
             run_task((struct task){.job = &job, .rounds = 3, .lacks_threads = lacks});
         CHECK(task->found.step_ns > 0 && task->layers[0].forward_ns > 0, "no times by step");
-        CHECK(task->first[0].forward_ns == 0 && task->later[0].forward_ns == 0, "times by layer");
+        CHECK(task->pass_first[0].forward_ns == 0 && task->pass_later[0].forward_ns == 0,
+              "times by layer");
         job_close(&job);
     }
 }

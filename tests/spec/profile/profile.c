@@ -92,11 +92,13 @@ Test(profile, keeps_the_times_of_passes)
         "\"machine\": \"m\", \"ranks\": 2, \"collectives\": {}, \"layers\": ["
         "{\"key\": \"a\", \"forward_ns\": 1, \"backward_ns\": 2%s, "
         "\"whole\": {\"forward_ns\": 3, \"backward_ns\": 4%s}}]}";
-    static const char both[] = ", \"first\": {\"forward_ns\": 5, \"backward_ns\": 6}, \"later\": "
-                               "{\"forward_ns\": 7, \"backward_ns\": 8}";
-    static const char half[] = ", \"later\": {\"forward_ns\": 7, \"backward_ns\": 8}";
-    static const char idle[] = ", \"first\": {\"forward_ns\": 5, \"backward_ns\": 0}, \"later\": "
-                               "{\"forward_ns\": 0, \"backward_ns\": 8}";
+    static const char both[] =
+        ", \"pass_first\": {\"forward_ns\": 5, \"backward_ns\": 6}, \"pass_later\": "
+        "{\"forward_ns\": 7, \"backward_ns\": 8}";
+    static const char half[] = ", \"pass_later\": {\"forward_ns\": 7, \"backward_ns\": 8}";
+    static const char idle[] =
+        ", \"pass_first\": {\"forward_ns\": 5, \"backward_ns\": 0}, \"pass_later\": "
+        "{\"forward_ns\": 0, \"backward_ns\": 8}";
     char text[1024];
     struct weft_error error = {0};
     struct weft_text written;

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures both orders of micro-steps on this machine: bench/both_orders.py --build BUILD
+"""Measures the orders of micro-steps on this machine: bench/both_orders.py --build BUILD
 
 The table `orders` of bench/results/prediction.json, which --record writes. gpt-10m runs on 2 local ranks over an emulated
-link. A step has 8 micro-steps, and all units are fsdp. The last point also has a host tier with the optimizer's state,
-within a limit at which inputs of layers move too.
+link. A step has 8 micro-steps, and all units are fsdp. The orders are by step, by groups of 4 and 2 of its 9 layers, and by
+layer. The last point also has a host tier with the optimizer's state, within a limit at which inputs of layers move too.
 
-A point has a profile, a plan of each order, runs of both plans in turns, and a second profile. A prediction is the mean of
+A point has a profile, a plan of each order, runs of all plans in turns, and a second profile. A prediction is the mean of
 the plan's steps under both profiles, and a measurement the median of all runs' steps. If the profiles differ by more than
-2 %, the point is measured once more, and the repetition with the smaller difference counts. It takes about 7 minutes of
+2 %, the point is measured once more, and the repetition with the smaller difference counts. It takes about 10 minutes of
 2 cores. Run nothing else meanwhile.
 """
 import argparse
@@ -24,7 +24,7 @@ from pathlib import Path
 from figures import ROOT, Weft, compute_ns
 from results import record
 
-ORDERS = ("step", "layer")
+ORDERS = ("step", "4", "2", "layer")  # a number: layers of a group
 RATES = ("200MB/s", "500MB/s", "2GB/s")
 HOST = {"memory_limit": "4GB", "down": {"alpha": "20us", "bandwidth": "2GB/s"},
         "up": {"alpha": "20us", "bandwidth": "2GB/s"}, "update": "4GB/s"}
@@ -67,10 +67,10 @@ def least_limit(weft, config, profile, order):
     return json.loads(done.stdout)["error"]["needs_bytes"]
 
 
-def plans_of(weft, config, profile, limit):
+def plans_of(weft, config, profile, limit, orders):
     """Returns {order: path of its plan} and their predicted steps."""
     plans, steps = {}, {}
-    for order in ORDERS:
+    for order in orders:
         plans[order] = weft.directory / f"{order}.plan.json"
         said = weft.call("plan", config, "--profile", profile, "--set", f"plan.micro_step_order={order}", *limit, "-o",
                          plans[order], "--json", "-q")
@@ -80,9 +80,9 @@ def plans_of(weft, config, profile, limit):
 
 def measure_runs(weft, config, profile, plans, limit, repeats):
     """Runs the plans in turns. Returns {order: median step of all its runs, in ns}."""
-    steps = {order: [] for order in ORDERS}
+    steps = {order: [] for order in plans}
     for _ in range(repeats):
-        for order in ORDERS:
+        for order in plans:
             run = Path(tempfile.mkdtemp(prefix=order, dir=weft.directory)) / "run"
             weft.call("train", config, "--profile", profile, "--set", f"plan.micro_step_order={order}", *limit, "--plan",
                       plans[order], "--run", run, "-q")
@@ -98,17 +98,17 @@ def measure_point(weft, rate, host, options):
     if host:
         drop_base(before)
     limit = ()
-    if host:  # the order "layer" fits with inputs of layers on the host, and a little more than that
-        least = max(least_limit(weft, config, before, order) for order in ORDERS)
+    if host:  # all orders fit with inputs of layers on the host, and a little more than that
+        least = max(least_limit(weft, config, before, order) for order in options.orders)
         limit = ("--memory-limit", f"{least + least // 20}B")
-    plans, first = plans_of(weft, config, before, limit)
+    plans, first = plans_of(weft, config, before, limit, options.orders)
     measured = measure_runs(weft, config, before, plans, limit, options.repeats)
     after = weft.profile(config, "after.json")
     if host:
         drop_base(after)
-    _, last = plans_of(weft, config, after, limit)
+    _, last = plans_of(weft, config, after, limit, options.orders)
     drift = compute_ns(after) / compute_ns(before) - 1
-    return drift, {order: ((first[order] + last[order]) / 2, measured[order]) for order in ORDERS}
+    return drift, {order: ((first[order] + last[order]) / 2, measured[order]) for order in options.orders}
 
 
 def measure_again(weft, rate, host, options):
@@ -121,18 +121,23 @@ def measure_again(weft, rate, host, options):
     return min(found, key=lambda one: abs(one[0]))
 
 
-def row_of(rate, host, drift, steps):
-    ratios = [steps["step"][i] / steps["layer"][i] for i in range(2)]
-    errors = [100 * (measured / predicted - 1) for predicted, measured in steps.values()]
-    cells = [f"{ns / 1e6:.0f} ms" for pair in steps.values() for ns in pair]
-    return [rate + (", host tier" if host else ""), f"{100 * drift:+.1f} %", *cells[:2], f"{errors[0]:+.1f} %", *cells[2:],
-            f"{errors[1]:+.1f} %", *(f"{ratio:.2f}" for ratio in ratios)], max(map(abs, errors))
+def rows_of(rate, host, drift, steps):
+    """Returns a row of each order, and the largest error in percent."""
+    rows, errors = [], []
+    for order, (predicted, measured) in steps.items():
+        errors.append(100 * (measured / predicted - 1))
+        gains = [f"{steps['step'][i] / steps[order][i]:.2f}" for i in range(2)] if "step" in steps else ["", ""]
+        rows.append([rate + (", host tier" if host else ""), order, f"{100 * drift:+.1f} %", f"{predicted / 1e6:.0f} ms",
+                     f"{measured / 1e6:.0f} ms", f"{errors[-1]:+.1f} %", *gains])
+    return rows, max(map(abs, errors))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--rates", default=",".join(RATES), help="of the link (default %(default)s)")
+    parser.add_argument("--orders", type=lambda text: text.split(","), default=ORDERS,
+                        help=f"of micro-steps (default {','.join(ORDERS)})")
     parser.add_argument("--steps", type=int, default=7, help="of a run; the first two do not count (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each plan (default %(default)s)")
     parser.add_argument("--tries", type=int, default=TRIES, help="of a point whose profiles differ (default %(default)s)")
@@ -144,11 +149,12 @@ def main():
     for rate, host in points:
         with tempfile.TemporaryDirectory() as directory:
             weft = Weft(os.path.abspath(options.build / "cli/weft"), directory)
-            row, error = row_of(rate, host, *measure_again(weft, rate, host, options))
-        rows.append(row)
+            found, error = rows_of(rate, host, *measure_again(weft, rate, host, options))
+        rows += found
         most = max(most, error)
-        print("|", " | ".join(row), "|", flush=True)
-    print(f"{len(rows)} points in {time.monotonic() - begun:.0f} s, largest error {most:.1f} %")
+        for row in found:
+            print("|", " | ".join(row), "|", flush=True)
+    print(f"{len(points)} points in {time.monotonic() - begun:.0f} s, largest error {most:.1f} %")
     if options.record:
         record("prediction", "orders", rows, {GOAL: (f"{most:.1f} %", most <= MOST_ERROR)})
 

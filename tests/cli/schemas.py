@@ -89,7 +89,7 @@ def read(weft, name):
 @case
 def files_of_a_run_are_as_they_are_said(weft):
     config = weft.write("run.json", tiny(
-        train__steps=4, train__checkpoint={"every": 2}, cluster__emulate=True,
+        train__steps=4, train__grad_accum=2, train__checkpoint={"every": 2}, cluster__emulate=True,
         train__validation={"share": 0.1, "every": 2}))
     weft.expect(0, "profile", config, "--contention", "-o", "profile.json", "-q")
     out = weft.expect(0, "train", config, "--run", "run", "--json")
@@ -107,6 +107,10 @@ def files_of_a_run_are_as_they_are_said(weft):
         broken = copy.deepcopy(documents[0])
         broken[next(iter(schema["oneOf"][0]["required"]))] = []
         assert faults(schema, broken), kind
+    for key in ("pass_first", "pass_later"):
+        broken = copy.deepcopy(files["profile"][0])
+        broken["layers"][0][key]["forward_ns"] = "1"
+        assert faults(schema_of(weft, "profile"), broken), key
     said = [json.loads(line) for line in out.splitlines()]
     assert said == [*metrics, files["result"][0]], "stdout and files differ"
 

@@ -264,8 +264,11 @@ static void say_step(const struct weft_plan *plan, const struct weft_other_choic
                         other->fits ? "" : " within its least limit");
         say_comparison(other->plan->prediction.step_ns, plan->prediction.step_ns, out);
     }
+    /* Periods of the other order have both cadences. */
+    const bool keeps = other->kind == WEFT_OTHER_UPDATES && plan->problem->period.n_micro > 1;
     if (other->fits && other->bound_ns > 0)
-        weft_answer_say(out, NULL, "; no plan of it is faster than %s",
+        weft_answer_say(out, NULL, "; no plan of it%s is faster than %s",
+                        keeps ? " in the plan's cadence" : "",
                         weft_units_show_ns(other->bound_ns, bound));
     weft_answer_say(out, NULL, "\n");
 }

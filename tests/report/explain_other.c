@@ -58,6 +58,12 @@ Test(explain_other, the_place_of_updates_is_told_with_its_price)
                 "\"layers\": 2");
     expect_told(plan, &other, "as that of the plan's place\n", "\"other_updates\": {");
     expect_told(plan, &other, "\n  price: the run ends\n", "\"price\": \"the run ends\"");
+    other.bound_ns = 70;
+    expect_told(plan, &other, "; no plan of it is faster than 70 ns", "\"bound_ns\": 70");
+    problem.period.n_micro = 2;
+    expect_told(plan, &other, "; no plan of it in the plan's cadence is faster than 70 ns",
+                "\"bound_ns\": 70");
+    problem.period.n_micro = 1;
     other.layers = 0;
     other.price = NULL;
     expect_told(plan, &other, "in forward\n", "\"update_in\": \"forward\"");

@@ -148,3 +148,13 @@ enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct
                      ": plan again",
                      bound_ns, found.step_ns);
 }
+
+enum weft_status weft_plan_check_claims(const struct weft_plan *plan, const char *source,
+                                        struct weft_error *err)
+{
+    struct weft_error why = {0};
+    WEFT_TRY(weft_plan_check_rows(plan, source, err));
+    enum weft_status status = weft_plan_check_prediction(plan, &why);
+    if (status == WEFT_OK) status = weft_plan_check_bounds(plan, &why);
+    return status == WEFT_OK ? WEFT_OK : weft_fail_in(err, &why, source);
+}

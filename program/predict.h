@@ -23,6 +23,10 @@ WEFT_MUST_USE enum weft_status weft_plan_longest_wait(const struct weft_plan *pl
  * weft_program_check_prediction checks the arena's figures. */
 WEFT_MUST_USE enum weft_status weft_plan_check_prediction(const struct weft_plan *plan,
                                                           struct weft_error *err);
+/* WEFT_OK if a plan's file alone proves its claims: rows, prediction and bounds. Otherwise
+ * WEFT_E_DATA names `source`. Bounds of other periods, and the program, need the config. */
+WEFT_MUST_USE enum weft_status weft_plan_check_claims(const struct weft_plan *plan,
+                                                      const char *source, struct weft_error *err);
 
 /* The averages over nodes of period.every steps: time of their blocks on lanes, bytes that a rank
  * sends to other nodes, a step without one, and the longest step. If each step has one, both are of

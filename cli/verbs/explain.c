@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "plan/plan.h"
+#include "program/predict.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
 #include "report/study/first_line.h"
@@ -289,7 +290,7 @@ static enum weft_status run_explain(const struct weft_cli *cli, struct weft_erro
     WEFT_TRY(read_limits(cli, &limits, err));
     WEFT_TRY(find_plan(cli->operands[0], path, err));
     enum weft_status status = weft_plan_read(path, &plan, err);
-    if (status == WEFT_OK) status = weft_plan_check_rows(plan, path, err);
+    if (status == WEFT_OK) status = weft_plan_check_claims(plan, path, err);
     if (status == WEFT_OK) status = explain_plan(cli, plan, path, &limits, err);
     weft_plan_destroy(plan);
     return status;

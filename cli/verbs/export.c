@@ -195,6 +195,7 @@ static enum weft_status export_plan(const struct weft_cli *cli, const struct exp
                                     struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
+    struct weft_error why = {0};
     struct document out = {0};
     struct weft_cli as_json = *cli;
     as_json.json = true;
@@ -203,6 +204,8 @@ static enum weft_status export_plan(const struct weft_cli *cli, const struct exp
                          cli->dtype != NULL ? "--dtype" : "--shard-size");
     enum weft_status status = weft_plan_read(cli->operands[0], &plan, err);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
+    if (status == WEFT_OK && weft_plan_check_bounds(plan, &why) != WEFT_OK)
+        status = weft_fail_in(err, &why, cli->operands[0]);
     if (status == WEFT_OK) status = check_optimizer(plan->problem, cli->operands[0], err);
     weft_text_init(&out.snippet);
     if (status == WEFT_OK) status = target->write(cli, plan, &out, err);

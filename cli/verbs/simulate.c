@@ -167,6 +167,7 @@ static enum weft_status simulate_plan(const struct weft_cli *cli, const struct w
 {
     struct weft_plan *plan = NULL;
     struct weft_run_as run = {0};
+    struct weft_error why = {0};
     enum weft_status status =
         weft_plan_parse(weft_text_chars(file), file->length, cli->operands[0], &plan, err);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
@@ -177,6 +178,8 @@ static enum weft_status simulate_plan(const struct weft_cli *cli, const struct w
         plan->prediction.arena_bytes = before.arena_bytes;
         plan->prediction.total_bytes = before.total_bytes;
     }
+    if (status == WEFT_OK && weft_plan_check_bounds(plan, &why) != WEFT_OK)
+        status = weft_fail_in(err, &why, cli->operands[0]);
     if (status == WEFT_OK && cli->config) status = simulate_program(cli, err);
     if (status == WEFT_OK && cli->as) status = simulate_as(cli, plan, &run, err);
     if (status == WEFT_OK)

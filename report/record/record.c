@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "program/predict.h"
 
 static const int64_t most_bytes = INT64_C(1) << 30;
 
@@ -70,7 +71,7 @@ static enum weft_status parse_plan(struct weft_source *record, const char *path,
 {
     struct weft_plan *plan = NULL;
     WEFT_TRY(weft_plan_parse(bytes, length, path, &plan, err));
-    const enum weft_status status = weft_plan_check_rows(plan, path, err);
+    const enum weft_status status = weft_plan_check_claims(plan, path, err);
     if (status == WEFT_OK)
         record->plan = plan;
     else

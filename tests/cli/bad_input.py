@@ -552,6 +552,19 @@ def plan_that_promises_too_much(weft):
 
 
 @case
+def a_claim_that_is_not_proven_is_not_repeated(weft):
+    """Verbs that print a plan's bound, or its step, check them first."""
+    text = open(plan_of(weft, tiny(), "a.json"), encoding="utf-8").read()
+    verbs = (("explain",), ("report",)), (("export", "--to", "fsdp2"), ("simulate",))
+    for number, change in enumerate((raise_bound, lambda plan: plan["prediction"].update(compute_ns=1))):
+        document = json.loads(text)
+        change(document)
+        weft.write("b.json", document)
+        for verb, *flags in (*verbs[0], *verbs[1][2 * number:]):  # the first two print stated times
+            weft.expect(65, verb, "b.json", *flags, says=["b.json: ", ("the plan claims that no step is below", "compute_ns is 1")[number]])
+
+
+@case
 def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
     launchers = {"torchrun": {"RANK": "1", "WORLD_SIZE": "4"},
                  "Open MPI": {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},

@@ -129,6 +129,8 @@ RANKS_TEST(causes_of_chains_and_circles_are_shown)
         snprintf(named, sizeof named, "rank %d (process ", (int)rank);
         snprintf(cause, sizeof cause, "; rank %d waits for rank 3", (int)rank);
         check_has(&text, named, rank >= 3);
+        const char *first = strstr(weft_text_chars(&text), named);
+        CHECK(first == NULL || strstr(first + 1, named) == NULL, "%s", weft_text_chars(&text));
         check_has(&text, cause, rank < 3);
         CHECK(weft_local_cause(&c.comm, rank) == (rank < 3 ? 3 : rank), "rank %d", (int)rank);
     }

@@ -21,9 +21,10 @@ static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)
     return kind == WEFT_BUFFER_MASTER || kind == WEFT_BUFFER_MOMENT1 || kind == WEFT_BUFFER_MOMENT2;
 }
 
-/* The activations that a layer's backward reads next to those that its forward saved. */
+/* The activations that a layer's backward reads next to those that its forward saved. Forward and
+ * backward read the model's tokens if attention leaves out padding. */
 struct weft_layer_reads {
-    bool input, output;
+    bool input, output, padding;
 };
 
 struct weft_buffer {

@@ -305,6 +305,12 @@ static void read_input(struct emitter *e, int32_t layer, int32_t micro, bool bac
         read_output(e, layer - 1, micro, backward);
 }
 
+/* The tokens stay until the first layer's backward, so a read takes no byte. */
+static void read_padding(struct emitter *e, int32_t layer, int32_t micro)
+{
+    if (e->lowering->program->reads[layer].padding) touch_of(e, WEFT_BUFFER_INPUT, -1, micro, READ);
+}
+
 static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
 {
     const struct weft_lowering *lowering = e->lowering;
@@ -319,6 +325,7 @@ static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t
     wait_for_blocked(e);
     read_parameters(e, layer, slot, false);
     read_input(e, layer, micro, false);
+    read_padding(e, layer, micro);
     if (layer + 1 == lowering->inputs->model->n_layers)
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
     touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, WRITE);
@@ -364,6 +371,7 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
     read_parameters(e, layer, slot, true);
     if (lowering->program->reads[layer].input) read_input(e, layer, micro, true);
     if (lowering->program->reads[layer].output) read_output(e, layer, micro, true);
+    read_padding(e, layer, micro);
     if (layer + 1 == lowering->inputs->model->n_layers)
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
     const bool offloaded = weft_program_saves_offloaded(lowering->program, layer);

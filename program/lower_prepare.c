@@ -140,9 +140,9 @@ static enum weft_status list_reads(struct weft_lowering *lowering, struct weft_e
         weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof *program->reads);
     if (program->reads == NULL) return weft_fail_memory(err, "program");
     for (int32_t l = 0; l < program->n_layers; l++)
-        program->reads[l] =
-            (struct weft_layer_reads){l == 0 || lowering->works[l].backward_reads_input,
-                                      lowering->works[l].backward_reads_output};
+        program->reads[l] = (struct weft_layer_reads){
+            l == 0 || lowering->works[l].backward_reads_input,
+            lowering->works[l].backward_reads_output, l > 0 && lowering->works[l].reads_padding};
     return WEFT_OK;
 }
 

@@ -296,9 +296,11 @@ static bool reads_output(const struct step *step, const struct weft_instruction 
 static enum weft_status check_reads(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
-    const struct weft_layer_reads reads = at->op == WEFT_OP_BACKWARD
-                                              ? step->program->reads[at->layer]
-                                              : (struct weft_layer_reads){.input = true};
+    struct weft_layer_reads reads = step->program->reads[at->layer];
+    if (at->op == WEFT_OP_FORWARD)
+        reads = (struct weft_layer_reads){.input = true, .padding = reads.padding};
+    if (reads.padding && !reads_output(step, at, -1))
+        return weft_step_fault(step, index, "it does not read the tokens, to leave out padding");
     if (reads.input && !reads_output(step, at, at->layer - 1))
         return weft_step_fault(step, index, "it does not read its layer's input");
     if (reads.output && !reads_output(step, at, at->layer))

@@ -267,10 +267,18 @@ static void check_labels(const struct weft_section *section, const struct weft_c
     const int64_t vocab = model->layers[0].vocab;
     char path[32];
     snprintf(path, sizeof path, "$.train.%s", key);
-    if (!weft_model_reads_tokens(model) || weft_model_tells_classes(model))
+    const bool classes = weft_model_tells_classes(model);
+    const bool mask_hides = train->padding.given && train->padding.hidden && train->masked.given &&
+                            train->masked.token == train->padding.token;
+    if (!weft_model_reads_tokens(model) ||
+        (classes && (train->masked.given || !train->padding.hidden)))
         why = "the model must read tokens and predict tokens: begin it with an embedding, end it "
               "with an lm_head, or leave the key out";
-    else if (train->every > 0)
+    else if (mask_hides)
+        why =
+            "its token is train.padding's, which attention leaves out: give another token, or set "
+            "train.padding.hidden to false";
+    else if (train->every > 0 && !classes)
         why = "nodes that step on their own have different numbers of labels: set "
               "train.across.every to 0, or leave the key out";
     if (why != NULL)
@@ -325,6 +333,20 @@ static void add_key(struct weft_json_writer *writer, const struct weft_field_tab
     weft_field_encode_key(weft_field_find(table, name), target, writer);
 }
 
+/* Whether attention in 16 bits on a GPU leaves out padding. It needs other memory then. */
+static bool hides_on_gpu(const struct weft_config *config)
+{
+    const struct weft_batch batch = weft_config_batch(config);
+    struct weft_layer_work work;
+    struct weft_error ignored = {0};
+    if (!batch.hides || !batch.on_gpu || batch.compute == WEFT_F32) return false;
+    for (int32_t l = 0; l < config->model->n_layers; l++)
+        if (weft_layer_work(&config->model->layers[l], &batch, &work, &ignored) == WEFT_OK &&
+            work.reads_padding)
+            return true;
+    return false;
+}
+
 enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft_error *err)
 {
     static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit", "page",
@@ -371,6 +393,7 @@ enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft
     if (config->plain && config->cluster.device.type == WEFT_DEVICE_CUDA &&
         config->train.precision.compute != WEFT_F32)
         weft_json_put_bool(&writer, "plain", true);
+    if (hides_on_gpu(config)) weft_json_put_bool(&writer, "hides_padding", true);
     for (size_t i = 0; i < sizeof plan_keys / sizeof *plan_keys; i++) {
         add_key(&writer, &weft_plan_table, plan_keys[i], &config->plan);
     }
@@ -658,6 +681,8 @@ struct weft_batch weft_config_batch(const struct weft_config *config)
         .compute = (enum weft_dtype)config->train.precision.compute,
         .on_gpu = config->cluster.device.type == WEFT_DEVICE_CUDA,
         .plain = config->plain && config->cluster.device.type == WEFT_DEVICE_CUDA,
+        .hides = config->train.padding.given && config->train.padding.hidden,
+        .padding = (int32_t)config->train.padding.token,
     };
 }
 

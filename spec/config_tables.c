@@ -267,9 +267,14 @@ static const struct weft_field_table data_table = {
 static const struct weft_field padding_fields[] = {
     {"token", WEFT_FIELD_INTEGER, AT(weft_padding, token), NULL, 0, INT32_MOST, NULL, NULL,
      "a target with this token has no loss"},
+    {"hidden", WEFT_FIELD_BOOL, AT(weft_padding, hidden), "true", 0, 0, NULL, NULL,
+     "attention without causality (encoder_block) leaves out rows with this token, as an attention "
+     "mask does"},
 };
 static const struct weft_field_table padding_table = {
-    "padding", "Targets without a loss. The loss is a mean over the others of all ranks.",
+    "padding",
+    "Tokens that fill up samples. As targets they have no loss, and the loss is a mean over the "
+    "others of all ranks. A classifier has no such target.",
     ROWS(padding_fields)};
 
 static const struct weft_field masked_fields[] = {
@@ -386,7 +391,8 @@ static const struct weft_field train_fields[] = {
      "paths (train_*.bin) is read as one; needed to train. "
      "Other files are refused, unless given as `{\"path\": PATH, \"format\": \"bytes\"}`"},
     {"padding", WEFT_FIELD_OBJECT, AT(weft_train, padding), "null", 0, 0, NULL, &padding_table,
-     "targets without a loss; left out: all targets count"},
+     "tokens that fill up samples: no loss, and hidden from an encoder's attention; left out: all "
+     "tokens count"},
     {"masked", WEFT_FIELD_OBJECT, AT(weft_train, masked), "null", 0, 0, NULL, &masked_table,
      "predicts masked tokens, as BERT; left out: the next token"},
     {"validation", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &validation_table,

@@ -56,6 +56,7 @@ enum { WEFT_NO_TARGET = INT32_MIN, WEFT_LEFT_OUT };
 struct weft_padding {
     bool given;    /* must be first */
     int64_t token; /* a target with it has no loss */
+    bool hidden;   /* attention that sees later rows leaves out its rows */
 };
 struct weft_masking {
     bool given;    /* must be first */
@@ -69,6 +70,8 @@ struct weft_batch {
     enum weft_dtype compute;
     bool on_gpu;
     bool plain; /* a GPU's products in the CPU's order (WEFT_GEMM=plain), without tensor cores */
+    bool hides; /* attention that sees later rows leaves out rows of the token `padding` */
+    int32_t padding;
 };
 
 /* A layer's saved activations at a level of recomputation. Dropped bytes are a part of the
@@ -92,6 +95,7 @@ struct weft_layer_work {
     int64_t backward_scratch_bytes;
     bool backward_reads_input;  /* backward needs the previous layer's output */
     bool backward_reads_output; /* backward needs this layer's own output */
+    bool reads_padding; /* forward and backward need the model's tokens, to leave out padding */
     double forward_flops, backward_flops;
     double forward_moved_bytes,
         backward_moved_bytes; /* least memory traffic, for memory-bound layers */

@@ -134,6 +134,15 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
     return WEFT_OK;
 }
 
+/* On a GPU attention takes another time then. */
+static bool hides_padding(const struct weft_layer *layer, const struct weft_batch *batch)
+{
+    struct weft_layer_work work;
+    struct weft_error ignored = {0};
+    return batch->hides && weft_layer_work(layer, batch, &work, &ignored) == WEFT_OK &&
+           work.reads_padding;
+}
+
 char *weft_layer_key(struct weft_pool *pool, const struct weft_layer *layer,
                      const struct weft_batch *batch)
 {
@@ -147,6 +156,7 @@ char *weft_layer_key(struct weft_pool *pool, const struct weft_layer *layer,
     if (layer->bias) weft_text_add(&text, " bias");
     /* A frozen layer computes no gradients of its weights. */
     if (layer->frozen) weft_text_add(&text, " frozen");
+    if (hides_padding(layer, batch)) weft_text_add(&text, " padding");
     weft_text_addf(&text, " samples=%lld seq=%lld %s", (long long)batch->samples,
                    (long long)batch->seq_len, weft_dtype_name(batch->compute));
     char *key = weft_text_ok(&text) ? weft_pool_string(pool, weft_text_chars(&text)) : NULL;

@@ -5,15 +5,21 @@
  * head. With `save` it is the log of each row's sum in f32 (Dao et al. 2022, section 3.2), and
  * backward computes probabilities again. Without `causal` a row attends to all rows of its sample.
  * With `window` a row attends to itself and earlier rows, so many at most. `cap` bounds scores, and
- * `scalar` takes the place of head_dim below the root. Windows and caps need `save`. */
+ * `scalar` takes the place of head_dim below the root. Windows and caps need `save`. Without
+ * `causal` rows of padding are no keys if the batch hides them. */
 #include "layers/recipe/op.h"
 #include "layers/shared/block.h"
 #include "layers/shared/place.h"
 #include "layers/shared/stripe.h"
 
+bool weft_attend_hides(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    return walk->batch.hides && step->sizes.causal == 0;
+}
+
 bool weft_attend_uses_tensor_cores(const struct weft_walk *walk, const struct weft_walk_step *step)
 {
-    return step->numbers.cap == 0 &&
+    return step->numbers.cap == 0 && !weft_attend_hides(walk, step) &&
            weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
 }
 

@@ -102,8 +102,10 @@ int64_t weft_step_stripes(struct weft_walk *walk, int64_t rows, int64_t width);
 /* Bytes of an element. */
 int64_t weft_value_element(const struct weft_walk *walk, const struct weft_value *value);
 
+/* True if the step's attention leaves out keys of padding. */
+bool weft_attend_hides(const struct weft_walk *walk, const struct weft_walk_step *step);
 /* True if a GPU's tensor cores attend in the step, unless products are plain. Their kernels lack
- * caps of scores. */
+ * caps of scores, and hidden padding. */
 bool weft_attend_uses_tensor_cores(const struct weft_walk *walk, const struct weft_walk_step *step);
 
 #endif

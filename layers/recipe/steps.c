@@ -383,6 +383,7 @@ static void cache_rows(struct weft_walk *walk, struct weft_walk_step *step)
     const bool caches = step->op->caches != 0 && step->sizes.causal != 0;
     walk->by_rows = walk->by_rows && (!step->op->mixes_rows || caches);
     walk->sees_later = walk->sees_later || (step->op->caches != 0 && !caches);
+    walk->hides = walk->sees_later && walk->batch.hides;
     step->cache_column = walk->cache_columns;
     for (int32_t i = 0; i < step->n_in; i++)
         if ((step->op->caches & (unsigned)WEFT_STEP_IN0 << i) != 0)

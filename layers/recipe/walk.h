@@ -132,6 +132,7 @@ struct weft_walk {
     int64_t cache_columns;
 
     bool reads_input, reads_output;
+    bool hides; /* such attention leaves out padding, so a call needs the model's tokens */
 
     /* Bytes of buffers, -1 if a size overflows; offsets of scratch in backward's temporaries. */
     int64_t kept_bytes, dropped_bytes, forward_bytes, backward_bytes;

@@ -147,6 +147,7 @@ enum weft_status weft_recipe_needs(struct weft_subject *subject, struct weft_lay
     work->backward_temporary_bytes = walk.backward_bytes;
     work->backward_reads_input = walk.reads_input;
     work->backward_reads_output = walk.reads_output;
+    work->reads_padding = walk.hides;
     add_flops(&walk, subject, work);
     add_scratch(&walk, work);
     if (subject->layer->kind->recipe->recomputes) add_splits(&walk, work);

@@ -101,6 +101,7 @@ struct weft_nn_call {
     const void *prepared;   /* of weft_nn_prepare; or NULL: each call does its work */
     const void *input;      /* int32 tokens for an embedding, otherwise [T, width] */
     const int32_t *targets; /* of classes; also WEFT_NO_TARGET or WEFT_LEFT_OUT */
+    const int32_t *tokens;  /* the model's input, for a layer that reads padding; or NULL */
     void *output;
     void *saved;     /* of the bytes that the level keeps */
     void *temporary; /* with the bytes that the level drops */

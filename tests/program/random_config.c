@@ -10,8 +10,15 @@ static const char *frozen_or_not(struct dice *dice, int64_t percent)
     return chance(dice, percent) ? ", \"frozen\": true" : "";
 }
 
+/* Whether attention sees later rows and leaves out padding: a draw of its own. */
+static bool hides_padding(uint64_t seed)
+{
+    struct dice dice = dice_of(seed, "padding");
+    return chance(&dice, 35);
+}
+
 /* Tokens in, tokens out: an embedding, blocks and norms, a head that may be tied. */
-static void language_layers(struct dice *dice, int least_vocab, int most_vocab,
+static void language_layers(struct dice *dice, int least_vocab, int most_vocab, const char *block,
                             struct weft_text *out)
 {
     int hidden = 8 * (int)roll(dice, 1, 5), vocab = (int)roll(dice, least_vocab, most_vocab);
@@ -26,9 +33,9 @@ static void language_layers(struct dice *dice, int least_vocab, int most_vocab,
         frozen = frozen_or_not(dice, 20);
         if (chance(dice, 60)) {
             weft_text_addf(out,
-                           ", {\"name\": \"h%d\", \"type\": \"transformer_block\", \"hidden\": %d, "
+                           ", {\"name\": \"h%d\", \"type\": \"%s\", \"hidden\": %d, "
                            "\"heads\": 2, \"ffn\": %d%s}",
-                           i, hidden, (int)roll(dice, 3, 70), frozen);
+                           i, block, hidden, (int)roll(dice, 3, 70), frozen);
         } else if (chance(dice, 50)) {
             weft_text_addf(out, ", {\"name\": \"n%d\", \"type\": \"layer_norm\", \"hidden\": %d%s}",
                            i, hidden, frozen);
@@ -92,9 +99,10 @@ void random_config(uint64_t seed, bool plain, struct weft_text *out)
 {
     struct dice dice = dice_of(seed, "config");
     bool language = chance(&dice, 60), bf16 = chance(&dice, 30);
+    const bool hides = language && hides_padding(seed);
     weft_text_add(out, "{\"version\": 1, \"model\": {\"layers\": [");
     if (language) {
-        language_layers(&dice, 5, 40, out);
+        language_layers(&dice, 5, 40, hides ? "encoder_block" : "transformer_block", out);
     } else {
         dense_layers(&dice, out);
     }
@@ -105,6 +113,7 @@ void random_config(uint64_t seed, bool plain, struct weft_text *out)
     int seq_len = language ? (int)roll(&dice, 1, 8) : 1;
     weft_text_addf(out, "\"train\": {\"steps\": 1, \"micro_batch\": %d, \"seq_len\": %d", samples,
                    seq_len);
+    if (hides) weft_text_add(out, ", \"padding\": {\"token\": 1}");
     if (bf16) {
         weft_text_addf(out, ", \"precision\": {\"compute\": \"bf16\", \"reduce\": \"%s\"}",
                        chance(&dice, 50) ? "bf16" : "f32");
@@ -297,7 +306,7 @@ static void embedding_layers(struct dice *dice, struct weft_text *out)
 static void tiny_layers(struct dice *dice, bool language, struct weft_text *out)
 {
     if (language)
-        language_layers(dice, 256, 300, out);
+        language_layers(dice, 256, 300, "transformer_block", out);
     else
         dense_layers(dice, out);
 }

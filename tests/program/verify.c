@@ -650,6 +650,33 @@ Test(verify, every_block_is_reduced)
     spoil_at_least(VERIFY_CASES / 16, forget_block);
 }
 
+/* Takes the tokens from layers that need them to leave out padding. */
+static int forget_tokens(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_FORWARD && at->op != WEFT_OP_BACKWARD) continue;
+        if (!program->reads[at->layer].padding) continue;
+        for (int32_t o = 0; o < at->n_operands; o++) {
+            struct weft_operand *operand = &program->operands[at->first_operand + o],
+                                old = *operand;
+            if (program->buffers[old.buffer].kind != WEFT_BUFFER_INPUT) continue;
+            operand->buffer = weft_program_buffer(program, WEFT_BUFFER_TARGETS, -1, at->micro);
+            refuse(subject, at->op == WEFT_OP_FORWARD ? "to leave out padding" : "");
+            *operand = old;
+            spoilt = 1;
+        }
+    }
+    return spoilt;
+}
+
+Test(verify, padding_is_read)
+{
+    spoil_at_least(VERIFY_CASES / 16, forget_tokens);
+}
+
 /* The record and its sum outlast the step, so that one that nobody wrote is not missed elsewhere.
  */
 static int forget_record(struct subject *subject)

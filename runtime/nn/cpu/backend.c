@@ -98,6 +98,7 @@ static struct weft_nn_call reached_call(const struct call_argument *a)
     }
     call.input = weft_nn_cpu_reach(cpu, call.input);
     call.targets = weft_nn_cpu_reach(cpu, call.targets);
+    call.tokens = weft_nn_cpu_reach(cpu, call.tokens);
     call.output = weft_nn_cpu_reach(cpu, call.output);
     call.saved = weft_nn_cpu_reach(cpu, call.saved);
     call.temporary = weft_nn_cpu_reach(cpu, call.temporary);

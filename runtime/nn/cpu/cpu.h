@@ -68,10 +68,12 @@ weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
 struct weft_nn_attention {
     enum weft_dtype dtype;
     int64_t samples, seq_len, first, heads, kv_heads, size;
-    bool both_ways; /* rows attend to later ones too */
-    int64_t window; /* a row attends to itself and earlier rows, so many at most; 0: all */
-    float cap;      /* bounds scores by cap tanh(score / cap); 0: none */
-    double scalar;  /* scores are divided by its root; 0: by the root of the size */
+    bool both_ways;        /* rows attend to later ones too */
+    int64_t window;        /* a row attends to itself and earlier rows, so many at most; 0: all */
+    float cap;             /* bounds scores by cap tanh(score / cap); 0: none */
+    double scalar;         /* scores are divided by its root; 0: by the root of the size */
+    const int32_t *tokens; /* [T]: rows with the token `padding` are no keys; NULL: all rows are */
+    int32_t padding;       /* a sample of padding alone attends to nothing: its output is 0 */
     const void *query, *key, *value;
     int64_t query_stride, key_stride, value_stride;
     void *probabilities; /* [samples, heads, seq_len, seq_len], saved for backward, in rows or in

@@ -104,8 +104,11 @@ static void what_it_cannot_do_is_refused(void)
     h = weft_cuda_heads_of(&a);
     emu_expect(!weft_cuda_attends(&h), "36 elements");
     h = weft_cuda_heads_of(&c.attention);
-    h.mask = {true, 0, 5};
+    h.mask = {true, 0, 5, NULL, 0};
     emu_expect(!weft_cuda_attends(&h), "a cap");
+    const int32_t token = 0;
+    h.mask = {true, 0, 0, &token, 0};
+    emu_expect(!weft_cuda_attends(&h), "padding");
     a = c.attention;
     a.qkv = c.qkv.data + 2;
     emu_expect(weft_cuda_attend(&a, c.output.data, c.statistics.data, NULL) != 0, "not aligned");
@@ -159,7 +162,7 @@ static void both_ways_are_near_fp64(void)
         c.mask.both_ways = true;
         expect_call(&c);
     }
-    expect_every_size({true, 0, 0});
+    expect_every_size({true, 0, 0, NULL, 0});
 }
 
 /* Windows of a row, of parts of tiles and of several tiles. Whole tiles of keys come before some.
@@ -174,7 +177,7 @@ static void windows_are_near_fp64(void)
         c.mask.window = windows[i];
         expect_call(&c);
     }
-    expect_every_size({false, 4, 0});
+    expect_every_size({false, 4, 0, NULL, 0});
 }
 
 /* The power of a missing key, with a score of 0, would overflow next to far scores below 0. */

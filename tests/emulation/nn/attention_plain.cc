@@ -74,8 +74,9 @@ static void heads_share_keys_and_values(void)
 
 static void masks_scalars_and_caps_are_near_fp64(void)
 {
-    const struct weft_cuda_mask masks[] = {{true, 0, 0},     {false, 5, 0}, {false, 1, 0},
-                                           {false, 0, 1.5f}, {true, 0, 2},  {false, 7, 3}};
+    const struct weft_cuda_mask masks[] = {{true, 0, 0, NULL, 0},  {false, 5, 0, NULL, 0},
+                                           {false, 1, 0, NULL, 0}, {false, 0, 1.5f, NULL, 0},
+                                           {true, 0, 2, NULL, 0},  {false, 7, 3, NULL, 0}};
     for (const struct weft_cuda_mask &mask : masks) {
         struct call c({1, 1 + emu_below(20), 2, 6}, WEFT_F32, true);
         c.scalar = 3;
@@ -89,6 +90,31 @@ static void masks_scalars_and_caps_are_near_fp64(void)
     }
 }
 
+/* A sample with some padding, and one with padding alone. */
+static void rows_of_padding_are_no_keys(void)
+{
+    for (enum weft_dtype dtype : all_dtypes) {
+        struct call c({2, 12, 2, 6}, dtype, true);
+        emu_buffer<int32_t> tokens("tokens", EMU_READ, 24);
+        for (int64_t i = 0; i < tokens.n; i++) {
+            tokens[i] = i >= 12 || i % 5 == 2 ? 7 : (int32_t)emu_below(7);
+        }
+        c.mask = {true, 0, 0, tokens.data, 7};
+        c.run_plain();
+        for (int64_t i = 0; i < 4 && dtype == WEFT_F32; i++) {
+            const struct head h(&c, i / 2, i % 2);
+            expect_output(&h);
+            expect_gradients(&h);
+        }
+        for (int64_t i = 0; i < c.output.count / 2; i++) {
+            emu_expect(c.output.get(c.output.count / 2 + i) == 0, "output %lld", (long long)i);
+        }
+        for (int64_t i = 0; i < c.d_qkv.count / 2; i++) {
+            emu_expect(c.d_qkv.get(c.d_qkv.count / 2 + i) == 0, "gradient %lld", (long long)i);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
@@ -97,6 +123,7 @@ int main(int argc, char **argv)
     emu_case("what causality forbids is 0", what_causality_forbids_is_0);
     emu_case("heads share keys and values", heads_share_keys_and_values);
     emu_case("masks, scalars and caps are near fp64", masks_scalars_and_caps_are_near_fp64);
+    emu_case("rows of padding are no keys", rows_of_padding_are_no_keys);
     return emu_end({"product_tile<float, float>", "product_tile<bf16, bf16>",
                     "masked_softmax<float>", "softmax_backward<f16>"});
 }

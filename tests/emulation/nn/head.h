@@ -31,7 +31,7 @@ struct head {
             double *row = &p[(size_t)(i * n)], *d = &d_scores[(size_t)(i * n)];
             std::vector<double> slope((size_t)n, 1);
             for (int64_t j = 0; j < n; j++) {
-                for (int64_t k = 0; k < size && c->sees(i, j); k++) {
+                for (int64_t k = 0; k < size && c->sees(sample, i, j); k++) {
                     row[j] += part(0, i, k) * part(1, j, k) * c->scale();
                     d[j] += d_out(i, k) * part(2, j, k);
                 }
@@ -40,14 +40,14 @@ struct head {
                     slope[(size_t)j] = 1 - bound * bound;
                     row[j] = c->mask.cap * bound;
                 }
-                if (c->sees(i, j)) greatest = std::max(greatest, row[j]);
+                if (c->sees(sample, i, j)) greatest = std::max(greatest, row[j]);
             }
             for (int64_t j = 0; j < n; j++) {
-                row[j] = c->sees(i, j) ? exp(row[j] - greatest) : 0;
+                row[j] = c->sees(sample, i, j) ? exp(row[j] - greatest) : 0;
                 sum += row[j];
             }
             for (int64_t j = 0; j < n; j++) {
-                row[j] /= sum;
+                row[j] = sum > 0 ? row[j] / sum : 0;
                 dot += row[j] * d[j];
             }
             for (int64_t j = 0; j < n; j++) {

@@ -75,8 +75,10 @@ struct call {
     {
         return 1 / sqrt(scalar > 0 ? scalar : (double)s.size);
     }
-    bool sees(int64_t query, int64_t key) const
+    bool sees(int64_t sample, int64_t query, int64_t key) const
     {
+        if (mask.tokens != NULL && mask.tokens[sample * s.seq_len + key] == mask.padding)
+            return false;
         return mask.both_ways || (key <= query && (mask.window == 0 || key > query - mask.window));
     }
     int64_t out_at(int64_t sample, int64_t row, int64_t head, int64_t i) const

@@ -64,6 +64,32 @@ static void other_masks_are_the_cpus(void)
     }
 }
 
+/* Hidden columns of each sample's matrices. */
+static void hidden_tokens_are_the_cpus(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const int64_t n = s.width * s.width, samples = 1 + emu_below(3);
+            elements x("x", EMU_BOTH, dtype, samples * s.matrices * n, s.shift);
+            emu_buffer<int32_t> tokens("tokens", EMU_READ, samples * s.width);
+            x.fill_normal(3);
+            for (int64_t i = 0; i < tokens.n; i++) {
+                tokens[i] = (int32_t)emu_below(3);
+            }
+            std::vector<unsigned char> wanted(x.data, x.data + x.n);
+            for (int64_t i = 0; i < samples; i++) {
+                cpu()->layers[dtype]->hide_tokens(
+                    s.matrices * s.width, s.width, s.width, tokens.data + i * s.width, 1,
+                    wanted.data() + i * s.matrices * n * element_bytes(dtype));
+            }
+            emu_expect(weft_cuda_hide_tokens(dtype, samples, s.matrices, s.width, tokens.data, 1,
+                                             -INFINITY, x.data, NULL) == 0,
+                       "launched");
+            same_bytes("hidden", x.data, wanted.data(), x.n);
+        }
+    }
+}
+
 /* The kernel does not read masked elements: garbage there changes nothing. */
 static void what_is_forbidden_has_no_part(void)
 {
@@ -185,6 +211,7 @@ int main(int argc, char **argv)
     emu_case_without_bits("loss: the CPU's bits", the_loss_is_the_cpus);
     emu_case_without_bits("capped loss: the CPU's bits", the_capped_loss_is_the_cpus);
     emu_case("other masks: the CPU's bits", other_masks_are_the_cpus);
+    emu_case("hidden tokens: the CPU's bits", hidden_tokens_are_the_cpus);
     emu_case_without_bits("a target outside is told", a_target_outside_is_told);
     return emu_end(
         {"masked_softmax<float>", "masked_softmax<bf16>", "masked_softmax<f16>",

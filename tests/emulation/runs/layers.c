@@ -202,6 +202,16 @@ Test(emulated_layers, encoder_blocks)
     check_levels_everywhere(encoder_block(16, 2, 24, false));
 }
 
+/* Heads of 16 bits too have whole score matrices then. */
+Test(emulated_layers, encoder_blocks_leave_out_padding)
+{
+    subject_hides = true;
+    check_everywhere(encoder_block(12, 3, 20, false), 3, 5);
+    check_everywhere(encoder_block(16, 2, 24, true), 1, 17);
+    check_levels_everywhere(encoder_block(16, 2, 24, true));
+    subject_hides = false;
+}
+
 /* Added rows: positions, with a class token, and token types. */
 Test(emulated_layers, added_rows)
 {

@@ -83,6 +83,9 @@ struct weft_layer_kernels {
     void (*causal_softmax)(int64_t rows, int64_t first, int64_t width, int64_t stride, void *x);
     /* Columns of row i up to first + i - window become -inf. */
     void (*hide_columns)(int64_t rows, int64_t first, int64_t window, int64_t stride, void *x);
+    /* Columns with this token become -inf in each row. */
+    void (*hide_tokens)(int64_t rows, int64_t width, int64_t stride, const int32_t *tokens,
+                        int32_t hidden, void *x);
     /* x = cap tanh(x / cap), in place; and d = d (1 - tanh(x / cap)^2), of x before. Of x after, in
      * 16 bits, the slope near 0 would have lost its digits. */
     void (*cap)(int64_t rows, int64_t width, int64_t stride, float cap, void *x);

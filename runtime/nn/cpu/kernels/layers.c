@@ -540,6 +540,17 @@ static void hide_columns(int64_t rows, int64_t first, int64_t window, int64_t st
     }
 }
 
+static void hide_tokens(int64_t rows, int64_t width, int64_t stride, const int32_t *tokens,
+                        int32_t hidden, void *in_place)
+{
+    element *x = in_place;
+    for (int64_t row = 0; row < rows; row++, x += stride) {
+        for (int64_t i = 0; i < width; i++) {
+            if (tokens[i] == hidden) x[i] = store(-INFINITY);
+        }
+    }
+}
+
 static void cap_rows(int64_t rows, int64_t width, int64_t stride, float cap, void *in_place)
 {
     element *x = in_place;
@@ -661,6 +672,7 @@ const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .tanh_backward = tanh_backward,
     .causal_softmax = causal_softmax,
     .hide_columns = hide_columns,
+    .hide_tokens = hide_tokens,
     .cap = cap_rows,
     .cap_backward = cap_backward,
     .softmax_backward = softmax_backward,

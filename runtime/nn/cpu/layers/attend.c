@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "layers/recipe/op.h"
 #include "layers/shared/stripe.h"
 #include "runtime/nn/cpu/layers/walk.h"
 
@@ -25,6 +26,8 @@ static struct weft_nn_attention attention_of(const struct weft_nn_walked *at)
         .window = at->step->sizes.window,
         .cap = (float)at->step->numbers.cap,
         .scalar = at->step->numbers.scalar,
+        .tokens = weft_attend_hides(at->walk, at->step) ? at->call->tokens : NULL,
+        .padding = at->call->batch.padding,
         .query = at->in[QUERY].data,
         .key = at->in[KEY].data,
         .value = at->in[VALUE].data,

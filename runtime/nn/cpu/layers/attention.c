@@ -14,9 +14,12 @@ struct head {
     int64_t seq_len, first, size;
     int64_t query_stride, key_stride, value_stride, output_stride;
     bool both_ways;
-    int64_t window; /* 0: of all rows */
-    float scale;    /* 1 / sqrt(size), or of another number */
-    float cap;      /* 0: none */
+    int64_t window;        /* 0: of all rows */
+    float scale;           /* 1 / sqrt(size), or of another number */
+    float cap;             /* 0: none */
+    const int32_t *tokens; /* of the sample; NULL: every row is a key */
+    int32_t padding;
+    bool no_keys; /* the sample has padding alone */
     int64_t query, key, value, output, scores;
 };
 
@@ -25,17 +28,35 @@ static int64_t shared_by(const struct weft_nn_attention *attention)
     return attention->heads / attention->kv_heads;
 }
 
+/* The sample's tokens, or NULL if none of them is padding. */
+static const int32_t *tokens_of(const struct weft_nn_attention *attention, int64_t sample,
+                                bool *no_keys)
+{
+    const int64_t s = attention->seq_len;
+    const int32_t *tokens = attention->tokens != NULL ? attention->tokens + sample * s : NULL;
+    int64_t hidden = 0;
+    for (int64_t i = 0; i < s && tokens != NULL; i++)
+        hidden += tokens[i] == attention->padding;
+    *no_keys = hidden == s;
+    return hidden > 0 ? tokens : NULL;
+}
+
 static struct head head_of(const struct weft_nn_attention *attention, int64_t index)
 {
     const int64_t sample = index / attention->heads, i = index % attention->heads;
     const int64_t s = attention->seq_len, size = attention->size, first = attention->first;
     const int64_t key_head = i / shared_by(attention) * size;
     const double scalar = attention->scalar > 0 ? attention->scalar : (double)size;
+    bool no_keys;
+    const int32_t *tokens = tokens_of(attention, sample, &no_keys);
     return (struct head){.dtype = attention->dtype,
                          .seq_len = s,
                          .both_ways = attention->both_ways,
                          .window = attention->window < s ? attention->window : 0,
                          .cap = attention->cap,
+                         .tokens = tokens,
+                         .padding = attention->padding,
+                         .no_keys = no_keys,
                          .first = first,
                          .size = size,
                          .query_stride = attention->query_stride,
@@ -147,6 +168,14 @@ static enum weft_status weigh_rows(const struct weft_nn_cpu *cpu, const struct h
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
+/* Probabilities of rows that see no key are 0, and so are their gradients. */
+static void clear_rows(const struct head *head, int64_t rows, int64_t width, void *p)
+{
+    const size_t bytes = (size_t)(width * weft_dtype_bytes(head->dtype));
+    for (int64_t row = 0; row < rows; row++)
+        memset(weft_nn_to(head->dtype, p, row * head->seq_len), 0, bytes);
+}
+
 /* The softmax of a group of rows, `width` columns of the stripe from row `at` of it on. */
 static void soften_rows(const struct weft_nn_cpu *cpu, const struct head *head,
                         const struct stripe *stripe, int64_t at, int64_t width, void *p)
@@ -156,6 +185,13 @@ static void soften_rows(const struct weft_nn_cpu *cpu, const struct head *head,
     const int64_t rows = left < WEFT_TRIANGLE_ROWS ? left : WEFT_TRIANGLE_ROWS;
     void *x = weft_nn_to(head->dtype, p, at * head->seq_len + stripe->from);
     if (head->window > 0) kernels->hide_columns(rows, first, head->window, head->seq_len, x);
+    if (head->no_keys) {
+        clear_rows(head, rows, width, x);
+        return;
+    }
+    if (head->tokens != NULL)
+        kernels->hide_tokens(rows, width, head->seq_len, head->tokens + stripe->from, head->padding,
+                             x);
     kernels->causal_softmax(rows, head->both_ways ? width : first, width, head->seq_len, x);
 }
 

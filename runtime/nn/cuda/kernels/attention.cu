@@ -468,7 +468,7 @@ bool weft_cuda_attends(const struct weft_cuda_heads *h)
     const int64_t strides = h->query_stride | h->key_stride | h->value_stride;
     return h->dtype != WEFT_F32 && h->size > 0 && h->size <= 128 && h->size % ATTEND_CHUNK == 0 &&
            h->kv_heads > 0 && h->heads % h->kv_heads == 0 && strides % ATTEND_CHUNK == 0 &&
-           places % 16 == 0 && h->mask.cap == 0;
+           places % 16 == 0 && h->mask.cap == 0 && h->mask.tokens == NULL;
 }
 
 template <typename T> static attend_call<T> call_of(const struct weft_cuda_heads *h)

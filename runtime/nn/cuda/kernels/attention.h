@@ -15,11 +15,14 @@ extern "C" {
  * and dots are [samples, heads, seq_len]. Probabilities and gradients of scores are rounded to the
  * dtype in between. Sums are fp32, in an order that depends on seq_len and the heads that share
  * alone. It needs bf16 or f16, heads of a multiple of 8 up to 128, rows at multiples of 16 bytes,
- * and no cap; it refuses others. */
+ * no cap and no tokens; it refuses others. */
 struct weft_cuda_mask {
-    bool both_ways; /* a row attends to all rows of its sample */
-    int64_t window; /* a row attends to itself and earlier rows, so many; 0: all of them */
-    float cap;      /* scores x become cap tanh(x / cap); 0: they stay */
+    bool both_ways;        /* a row attends to all rows of its sample */
+    int64_t window;        /* a row attends to itself and earlier rows, so many; 0: all of them */
+    float cap;             /* scores x become cap tanh(x / cap); 0: they stay */
+    const int32_t *tokens; /* [samples, seq_len] on the device: rows with the token `padding` are
+                              no keys, and without any key the output is 0; NULL: all are */
+    int32_t padding;
 };
 struct weft_cuda_heads {
     enum weft_dtype dtype;
@@ -73,9 +76,9 @@ static inline struct weft_cuda_heads weft_cuda_heads_of(const struct weft_cuda_a
     const struct weft_cuda_head_gradients at =
         weft_cuda_head_gradients_of(a, (void *)(uintptr_t)a->qkv);
     const int64_t stride = 3 * a->hidden, size = a->heads > 0 ? a->hidden / a->heads : 0;
-    struct weft_cuda_heads heads = {a->dtype, a->samples, a->seq_len, a->heads,     a->heads,
-                                    size,     at.query,   at.key,     at.value,     stride,
-                                    stride,   stride,     0,          {false, 0, 0}};
+    struct weft_cuda_heads heads = {
+        a->dtype, a->samples, a->seq_len, a->heads, a->heads, size, at.query,
+        at.key,   at.value,   stride,     stride,   stride,   0,    {false, 0, 0, NULL, 0}};
     return heads;
 }
 int weft_cuda_attend(const struct weft_cuda_attention *attention, void *output, float *statistics,

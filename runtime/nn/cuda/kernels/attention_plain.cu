@@ -87,6 +87,14 @@ static float scale_of(const struct weft_cuda_heads *h)
     return (float)(1 / sqrt(h->scalar > 0 ? h->scalar : (double)h->size));
 }
 
+/* Sets scores or probabilities of hidden keys. */
+static int set_hidden(const struct weft_cuda_heads *h, float to, void *scores, cudaStream_t stream)
+{
+    if (h->mask.tokens == NULL) return 0;
+    return weft_cuda_hide_tokens(h->dtype, h->samples, h->heads, h->seq_len, h->mask.tokens,
+                                 h->mask.padding, to, scores, stream);
+}
+
 int weft_cuda_attend_plain(const struct weft_cuda_heads *h, void *uncapped, void *probabilities,
                            void *output, struct CUstream_st *stream)
 {
@@ -111,10 +119,13 @@ int weft_cuda_attend_plain(const struct weft_cuda_heads *h, void *uncapped, void
         error =
             weft_cuda_soft_cap(h->dtype, matrices * n * n, h->mask.cap, raw, probabilities, stream);
     }
+    if (error == 0) error = set_hidden(h, -INFINITY, probabilities, stream);
     if (error == 0) {
         error = weft_cuda_masked_softmax(h->dtype, matrices, n, h->mask.both_ways, h->mask.window,
                                          probabilities, stream);
     }
+    /* Without any key a row's softmax is NaN. */
+    if (error == 0) error = set_hidden(h, 0, probabilities, stream);
     for (int64_t i = 0; i < shared_by(h) && error == 0 && output != NULL; i++) {
         const struct heads_product values = {false,
                                              false,

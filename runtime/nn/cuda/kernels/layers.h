@@ -184,6 +184,11 @@ int weft_cuda_spread(enum weft_dtype dtype, int64_t samples, int64_t seq_len, in
  * row. The CPU's bits, except for NaN. */
 int weft_cuda_masked_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, bool both_ways,
                              int64_t window, void *x, struct CUstream_st *stream);
+/* Columns of rows of padding become `to` in consecutive matrices [width, width], so many a sample.
+ * Tokens are [samples, width]. */
+int weft_cuda_hide_tokens(enum weft_dtype dtype, int64_t samples, int64_t matrices, int64_t width,
+                          const int32_t *tokens, int32_t padding, float to, void *x,
+                          struct CUstream_st *stream);
 /* d = p (d - sum of d p in the row), in place; the CPU's bits. */
 int weft_cuda_softmax_backward(enum weft_dtype dtype, int64_t rows, int64_t width, const void *p,
                                void *d, struct CUstream_st *stream);

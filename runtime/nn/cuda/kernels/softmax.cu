@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, row by row with the CPU's bits: of score matrices for plain attention, and of logits for
  * their loss. */
+#include "runtime/nn/cuda/kernels/each.h"
 #include "runtime/nn/cuda/kernels/layers.h"
 #include "runtime/nn/cuda/kernels/rows.h"
 
@@ -67,6 +68,31 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         store<N>(values, x + i);
     });
 }
+
+template <typename T> struct hide_op {
+    enum { GROUP = 16 / (int)sizeof(T) };
+    const int32_t *tokens;
+    int64_t width, of_sample; /* elements of a row, and of a sample's matrices */
+    int32_t padding;
+    float to;
+    T *x;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int64_t row = (i + j) / of_sample * width + (i + j) % width;
+            values[j] = tokens[row] == padding ? to : values[j];
+        }
+        store<N>(values, x + i);
+    }
+    bool is_aligned(int64_t i) const
+    {
+        return group_begins(x, GROUP, i);
+    }
+};
 
 /* A form of logits: their values, and a gradient times the slope, from the logit or the target's
  * value. The largest logit has the largest value. */
@@ -204,6 +230,18 @@ int weft_cuda_masked_softmax(enum weft_dtype dtype, int64_t matrices, int64_t wi
         typedef decltype(type) T;
         return launch(masked_softmax<T>, grid_of_rows<T>(rows), stream, rows, width, both_ways,
                       window, (T *)x, rows_are_wide((const T *)x, width, width));
+    });
+}
+
+int weft_cuda_hide_tokens(enum weft_dtype dtype, int64_t samples, int64_t matrices, int64_t width,
+                          const int32_t *tokens, int32_t padding, float to, void *x,
+                          struct CUstream_st *stream)
+{
+    const int64_t of_sample = matrices * width * width;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch_each(hide_op<T>{tokens, width, of_sample, padding, to, (T *)x},
+                           samples * of_sample, stream);
     });
 }
 

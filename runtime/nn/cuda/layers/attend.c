@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "layers/recipe/op.h"
 #include "layers/shared/place.h"
 #include "runtime/nn/cuda/choices/attention_choices.h"
 #include "runtime/nn/cuda/layers/walk.h"
@@ -9,22 +10,25 @@ static struct weft_cuda_heads heads_of(const struct weft_nn_walked *at)
 {
     const struct weft_nn_operand *in = at->in;
     const int64_t window = at->step->sizes.window, seq_len = at->call->batch.seq_len;
-    return (struct weft_cuda_heads){.dtype = at->call->batch.compute,
-                                    .samples = at->call->batch.samples,
-                                    .seq_len = seq_len,
-                                    .heads = at->step->sizes.heads,
-                                    .kv_heads = at->step->sizes.kv_heads,
-                                    .size = at->step->sizes.head_dim,
-                                    .query = in[QUERY].data,
-                                    .key = in[KEY].data,
-                                    .value = in[VALUE].data,
-                                    .query_stride = in[QUERY].stride,
-                                    .key_stride = in[KEY].stride,
-                                    .value_stride = in[VALUE].stride,
-                                    .scalar = at->step->numbers.scalar,
-                                    .mask = {.both_ways = at->step->sizes.causal == 0,
-                                             .window = window < seq_len ? window : 0,
-                                             .cap = (float)at->step->numbers.cap}};
+    return (struct weft_cuda_heads){
+        .dtype = at->call->batch.compute,
+        .samples = at->call->batch.samples,
+        .seq_len = seq_len,
+        .heads = at->step->sizes.heads,
+        .kv_heads = at->step->sizes.kv_heads,
+        .size = at->step->sizes.head_dim,
+        .query = in[QUERY].data,
+        .key = in[KEY].data,
+        .value = in[VALUE].data,
+        .query_stride = in[QUERY].stride,
+        .key_stride = in[KEY].stride,
+        .value_stride = in[VALUE].stride,
+        .scalar = at->step->numbers.scalar,
+        .mask = {.both_ways = at->step->sizes.causal == 0,
+                 .window = window < seq_len ? window : 0,
+                 .cap = (float)at->step->numbers.cap,
+                 .tokens = weft_attend_hides(at->walk, at->step) ? at->call->tokens : NULL,
+                 .padding = at->call->batch.padding}};
 }
 
 /* The same heads of one sample. */
@@ -33,6 +37,7 @@ static struct weft_cuda_heads sample_of(const struct weft_cuda_heads *all, int64
     struct weft_cuda_heads heads = *all;
     const int64_t row = sample * all->seq_len;
     heads.samples = 1;
+    if (heads.mask.tokens != NULL) heads.mask.tokens += row;
     heads.query = weft_nn_at(all->dtype, all->query, row * all->query_stride);
     heads.key = weft_nn_at(all->dtype, all->key, row * all->key_stride);
     heads.value = weft_nn_at(all->dtype, all->value, row * all->value_stride);

@@ -101,6 +101,26 @@ Test(attend, encoder_blocks_are_the_formula)
     }
 }
 
+/* Rows of padding are no keys, in stripes of 64 rows too. A sample of padding alone has none. */
+Test(attend, encoder_blocks_leave_out_padding)
+{
+    subject_hides = true;
+    for (int post = 0; post < 2; post++) {
+        subject_check_layer(encoder_layer(post == 1), 3, 5, TEST_CASES(1000, 20));
+        subject_check_levels(encoder_layer(post == 1), 3, 33);
+    }
+    subject_check_layer_in_f32(encoder_layer(true), 1, 70, TEST_CASES(100, 4));
+    subject_hides = false;
+}
+
+/* Causal attention sees padding. */
+Test(attend, blocks_of_decoders_see_padding)
+{
+    subject_hides = true;
+    subject_check_layer_in_f32(subject_block(6, 2, 10), 2, 5, 20);
+    subject_hides = false;
+}
+
 static void check_norm_of(const struct weft_kind *kind)
 {
     struct weft_layer layer = subject_same(kind, 5);

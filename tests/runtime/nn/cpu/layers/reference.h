@@ -4,6 +4,7 @@
 #ifndef WEFT_TESTS_RUNTIME_NN_CPU_LAYERS_REFERENCE_H
 #define WEFT_TESTS_RUNTIME_NN_CPU_LAYERS_REFERENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "spec/layer.h"
@@ -14,6 +15,8 @@ struct reference {
     const double *tensors[WEFT_LAYER_TENSORS];
     const double *input;
     const int32_t *tokens, *targets;
+    bool hides; /* keys of rows with the token `padding` */
+    int32_t padding;
 };
 
 /* Writes output [T, outputs] (logits for loss layers: of a row, or of a sample) and returns the sum

@@ -95,9 +95,11 @@ static double attended_of(const struct interpreter *in, const struct weft_walk_s
     const int64_t last = step->sizes.causal != 0 ? row : sample + seq_len - 1;
     const double scalar = step->numbers.scalar > 0 ? step->numbers.scalar : (double)size;
     const double cap = step->numbers.cap;
+    const bool hides = in->from->hides && step->sizes.causal == 0;
     double sum = 0, value = 0;
     for (int64_t other = first; other <= last; other++) {
         double score = 0;
+        if (hides && in->from->tokens[other] == in->from->padding) continue;
         for (int64_t k = 0; k < size; k++)
             score += *element_of(in, &step->in[0], row, head * size + k) *
                      *element_of(in, &step->in[1], other, key + k);
@@ -106,7 +108,7 @@ static double attended_of(const struct interpreter *in, const struct weft_walk_s
         sum += p;
         value += p * *element_of(in, &step->in[2], other, key + column % size);
     }
-    return value / sum;
+    return sum > 0 ? value / sum : 0;
 }
 
 static double gated_of(const struct interpreter *in, const struct weft_walk_step *step, int64_t row,

@@ -13,6 +13,8 @@
 #include "reference.h"
 #include "tests/effort.h"
 
+bool subject_hides;
+
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden)
 {
     return (struct weft_layer){.name = "wte",
@@ -168,6 +170,14 @@ static void take_tensors(struct subject *subject)
     }
 }
 
+static const int32_t *take_tokens(struct subject *subject, const struct weft_batch *batch)
+{
+    int32_t *tokens = take_indices(subject, batch->samples * batch->seq_len, 3);
+    for (int64_t i = 2 * batch->seq_len; i < batch->samples * batch->seq_len; i++)
+        tokens[i] = batch->padding;
+    return tokens;
+}
+
 void subject_init(struct subject *subject, struct weft_layer layer, int64_t samples,
                   int64_t seq_len, size_t offset_bytes)
 {
@@ -191,9 +201,11 @@ void subject_init_for(struct subject *subject, struct weft_layer layer,
     struct weft_error err = {0};
     call->layer = &subject->layer;
     call->batch = *batch;
+    call->batch.hides = subject_hides;
+    call->batch.padding = subject_hides ? 1 : 0;
     call->gradient_dtype = gradient;
-    cr_assert_eq(weft_layer_work(&subject->layer, batch, &subject->work, &err), WEFT_OK, "%s",
-                 err.text);
+    cr_assert_eq(weft_layer_work(&subject->layer, &call->batch, &subject->work, &err), WEFT_OK,
+                 "%s", err.text);
     take_tensors(subject);
 
     const bool loss = is_loss(&layer), embedding = layer.kind == &weft_kind_embedding;
@@ -210,6 +222,7 @@ void subject_init_for(struct subject *subject, struct weft_layer layer,
         call->output = take(subject, subject->work.output_bytes);
         call->output_gradient = take_random(subject, subject->n_outputs, 0, 1);
     }
+    if (subject_hides) call->tokens = take_tokens(subject, &call->batch);
     call->saved = take(subject, subject->work.saved_bytes);
     const int64_t forward = subject->work.forward_temporary_bytes;
     const int64_t backward = subject->work.backward_temporary_bytes;
@@ -350,8 +363,10 @@ void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes)
     struct reference reference = {.layer = &subject->layer,
                                   .samples = call->batch.samples,
                                   .seq_len = call->batch.seq_len,
-                                  .tokens = embedding ? call->input : NULL,
-                                  .targets = call->targets};
+                                  .tokens = embedding ? call->input : call->tokens,
+                                  .targets = call->targets,
+                                  .hides = call->batch.hides,
+                                  .padding = call->batch.padding};
     double *input = widened(call->batch.compute, embedding ? NULL : call->input, subject->n_inputs);
     double *output = widened(call->batch.compute, NULL, subject->n_outputs);
     double *tensors[WEFT_LAYER_TENSORS];

@@ -25,6 +25,10 @@ struct subject {
     void *buffers[SUBJECT_BUFFERS];
 };
 
+/* Whether later subjects have a batch that hides rows of padding: about a third of them, and all of
+ * a third sample. */
+extern bool subject_hides;
+
 /* The layer types with sizes; outputs, ffn, heads, vocab as the type needs them. */
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden);
 struct weft_layer subject_block(int64_t hidden, int64_t heads, int64_t ffn);

@@ -244,6 +244,48 @@ static enum weft_status find_largest_label(struct weft_corpora *corpora, int32_t
     return WEFT_OK;
 }
 
+/* The largest token of samples of tokens. Reads all of them. */
+static enum weft_status find_largest_of_samples(struct weft_corpora *corpora, int32_t *out,
+                                                struct weft_error *err)
+{
+    const struct weft_sample_file *form = &corpora->samples;
+    const int64_t words = weft_sample_file_words(form);
+    int32_t *sample = malloc((size_t)words * sizeof *sample);
+    enum weft_status status = sample != NULL ? WEFT_OK : weft_fail_memory(err, "a sample");
+    *out = -1;
+    for (int64_t i = 0; i < form->n && status == WEFT_OK; i++) {
+        status = weft_corpora_read(corpora, i * words, words, sample, err);
+        for (int64_t j = 0; j < form->rows && status == WEFT_OK; j++)
+            if (sample[j] > *out) *out = sample[j];
+    }
+    free(sample);
+    return status;
+}
+
+static enum weft_status emit_token_samples(const struct weft_cli *cli, struct weft_corpora *corpora,
+                                           int32_t label, struct weft_error *err)
+{
+    const struct weft_sample_file *form = &corpora->samples;
+    struct weft_answer answer = {0};
+    int32_t token;
+    WEFT_TRY(find_largest_of_samples(corpora, &token, err));
+    weft_answer_word(&answer, "path", corpora->path);
+    weft_answer_word(&answer, "form", "token_samples");
+    weft_answer_integer(&answer, "files", corpora->n);
+    weft_answer_integer(&answer, "samples", form->n);
+    weft_answer_integer(&answer, "tokens", form->rows);
+    weft_answer_integer(&answer, "least_vocab", (int64_t)token + 1);
+    weft_answer_integer(&answer, "least_classes", (int64_t)label + 1);
+    weft_answer_say(&answer, NULL,
+                    "%s: %" PRId64 " samples of %" PRId64
+                    " tokens in %d files; the largest token is %d, so vocab must be at least "
+                    "%" PRId64 "; the largest label is %d, so classes must be at least %" PRId64
+                    "\n",
+                    corpora->path, form->n, form->rows, (int)corpora->n, (int)token,
+                    (int64_t)token + 1, (int)label, (int64_t)label + 1);
+    return weft_cli_emit_answer(cli, &answer, err);
+}
+
 static enum weft_status emit_sample_facts(const struct weft_cli *cli,
                                           const struct weft_corpora *corpora, int32_t largest,
                                           struct weft_error *err)
@@ -298,8 +340,9 @@ static enum weft_status run_info(const struct weft_cli *cli, struct weft_error *
     enum weft_status status = samples ? find_largest_label(&corpora, &largest, err)
                                       : find_largest(&corpora, &largest, err);
     if (status == WEFT_OK)
-        status = samples ? emit_sample_facts(cli, &corpora, largest, err)
-                         : emit_facts(cli, &corpora, largest, err);
+        status = corpora.samples.tokens ? emit_token_samples(cli, &corpora, largest, err)
+                 : samples              ? emit_sample_facts(cli, &corpora, largest, err)
+                                        : emit_facts(cli, &corpora, largest, err);
     weft_corpora_close(&corpora);
     return status;
 }

@@ -45,7 +45,8 @@ bool weft_data_has_held_out(const struct weft_config *config)
 
 bool weft_data_leaves_out(const struct weft_config *config)
 {
-    return config->train.padding.given || config->train.masked.given;
+    return !weft_model_tells_classes(config->model) &&
+           (config->train.padding.given || config->train.masked.given);
 }
 
 int64_t weft_data_count(const int32_t *targets, int64_t n)
@@ -93,11 +94,27 @@ static enum weft_status check_samples(const struct weft_data *data, const struct
 {
     const struct weft_sample_file *form = &data->corpora.samples;
     const struct weft_layer *first = &model->layers[0];
-    if (data->tokens)
+    if (form->tokens && !data->tokens)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s is a file of samples of tokens, and layer %s reads numbers: give "
+                         "samples of numbers, or begin the model with an embedding",
+                         data->corpora.path, first->name);
+    if (data->tokens && !form->tokens)
         return weft_fail(err, WEFT_E_DATA,
                          "%s is a file of samples of numbers, and layer %s reads tokens: give a "
                          "text or a token file, or begin the model with a linear layer",
                          data->corpora.path, first->name);
+    if (form->tokens && data->classes == 0 && !data->masked.given)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s is a file of samples of tokens, and layer %s predicts next tokens: "
+                         "give train.masked, end the model with a classifier, or give a token file",
+                         data->corpora.path, model->layers[model->n_layers - 1].name);
+    if (form->tokens && form->rows != data->seq_len)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s has samples of %" PRId64 " tokens, and train.seq_len is %" PRId64
+                         ": set train.seq_len to the former",
+                         data->corpora.path, form->rows, data->seq_len);
+    if (form->tokens) return WEFT_OK;
     if (data->classes == 0)
         return weft_fail(err, WEFT_E_DATA,
                          "%s is a file of samples, which have a label each, and layer %s predicts "
@@ -189,6 +206,15 @@ static bool is_padding(const struct weft_data *data, int32_t token)
     return data->padding.given && token == data->padding.token;
 }
 
+/* A token of the vocabulary, but no padding that attention would leave out. */
+static int32_t random_token(const struct weft_data *data, uint64_t stream, uint64_t place)
+{
+    const bool skips = data->padding.given && data->padding.hidden;
+    const uint64_t n = (uint64_t)data->vocab - (skips && data->vocab > 1 ? 1 : 0);
+    const int32_t drawn = (int32_t)weft_rng_below(data->seed, stream, place, n);
+    return skips && drawn >= data->padding.token ? drawn + 1 : drawn;
+}
+
 /* Replaces tokens of a sample, and makes the chosen ones its targets: a function of the seed, the
  * step, the sample and the place. */
 static void mask_tokens(const struct weft_data *data, int64_t step, int64_t sample, int32_t *input,
@@ -205,29 +231,61 @@ static void mask_tokens(const struct weft_data *data, int64_t step, int64_t samp
         if (chosen && drawn < 0.8 * share)
             input[i] = (int32_t)data->masked.token;
         else if (chosen && drawn < 0.9 * share)
-            input[i] =
-                (int32_t)weft_rng_below(data->seed, stream, place + 1, (uint64_t)data->vocab);
+            input[i] = random_token(data, stream, place + 1);
     }
 }
 
-/* Decodes a sample of a file of samples. `place` is its first word, for messages. */
-static enum weft_status fill_record(const struct weft_data *data, int64_t place, float *input,
-                                    int32_t *target, struct weft_error *err)
+/* Decodes a sample of numbers. `place` is its first word, for messages. */
+static enum weft_status fill_numbers(const struct weft_data *data, int64_t place, float *input,
+                                     int32_t *target, struct weft_error *err)
 {
     const struct weft_corpora *corpora = &data->corpora;
     const int64_t wrong = weft_sample_file_decode(&corpora->samples, data->sample, input, target);
     const char *path = weft_corpora_locate(corpora, &place);
-    const int64_t number = place / data->record;
-    if (wrong >= 0)
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: number %" PRId64 " of sample %" PRId64
-                         " (from 0) is not finite: write the file again without such numbers",
-                         path, wrong, number);
-    if (*target >= 0 && *target < data->classes) return WEFT_OK;
+    if (wrong < 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: number %" PRId64 " of sample %" PRId64
+                     " (from 0) is not finite: write the file again without such numbers",
+                     path, wrong, place / data->record);
+}
+
+/* The same of a sample of tokens. A masked one has its own tokens as targets. */
+static enum weft_status fill_tokens(const struct weft_data *data, int64_t place, int32_t *input,
+                                    int32_t *target, struct weft_error *err)
+{
+    const struct weft_corpora *corpora = &data->corpora;
+    const char *path = weft_corpora_locate(corpora, &place);
+    for (int64_t i = 0; i < data->seq_len; i++)
+        if (data->sample[i] < 0 || data->sample[i] >= data->vocab)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: token %" PRId64 " of sample %" PRId64
+                             " (from 0) is %d, and the model has a vocabulary of %" PRId64
+                             ": write the file again with its tokens",
+                             path, i, place / data->record, (int)data->sample[i], data->vocab);
+    memcpy(input, data->sample, (size_t)data->seq_len * sizeof *input);
+    if (!data->masked.given)
+        *target = weft_sample_file_label(&corpora->samples, data->sample + data->seq_len);
+    return WEFT_OK;
+}
+
+/* Decodes sample `sample` of a step from a file of samples. `place` is its first word. */
+static enum weft_status fill_record(const struct weft_data *data, int64_t step, int64_t sample,
+                                    int64_t place, void *input, int32_t *targets,
+                                    struct weft_error *err)
+{
+    const struct weft_corpora *corpora = &data->corpora;
+    WEFT_TRY(data->tokens ? fill_tokens(data, place, input, targets, err)
+                          : fill_numbers(data, place, input, targets, err));
+    if (data->masked.given) {
+        mask_tokens(data, step, sample, input, targets);
+        return WEFT_OK;
+    }
+    if (*targets >= 0 && *targets < data->classes) return WEFT_OK;
+    const char *path = weft_corpora_locate(corpora, &place);
     return weft_fail(err, WEFT_E_DATA,
                      "%s: sample %" PRId64 " (from 0) has label %d, and the model has %" PRId64
                      " classes: labels are from 0 on, below the classes of the last layer",
-                     path, number, (int)*target, data->classes);
+                     path, place / data->record, (int)*targets, data->classes);
 }
 
 static void fill_sample(const struct weft_data *data, int64_t step, int64_t sample, void *input,
@@ -279,11 +337,12 @@ enum weft_status weft_data_fill_share(struct weft_data *data, int64_t step,
         const int64_t place = weft_data_place(data, step, sample);
         void *to = (char *)input + s * input_bytes;
         WEFT_TRY(weft_corpora_read(&data->corpora, place, data->read_tokens, data->sample, err));
+        const int64_t of_step = data->part == WEFT_DATA_TRAINING ? step : 0;
+        int32_t *to_targets = targets + s * n_targets;
         if (data->record > 0)
-            WEFT_TRY(fill_record(data, place, to, targets + s, err));
+            WEFT_TRY(fill_record(data, of_step, sample, place, to, to_targets, err));
         else
-            fill_sample(data, data->part == WEFT_DATA_TRAINING ? step : 0, sample, to,
-                        targets + s * n_targets);
+            fill_sample(data, of_step, sample, to, to_targets);
     }
     return WEFT_OK;
 }
@@ -300,17 +359,16 @@ bool weft_data_is_text(const struct weft_data *data)
     return data->corpora.text;
 }
 
-/* Decodes samples at even distances. */
-static enum weft_status check_records(struct weft_data *data, float *numbers,
+/* Decodes samples at even distances. `input` and `targets` have room for one. */
+static enum weft_status check_records(struct weft_data *data, void *input, int32_t *targets,
                                       struct weft_error *err)
 {
     enum { CHECKED = 256 };
     const int64_t all = data->corpora.samples.n, n = all < CHECKED ? all : CHECKED;
     for (int64_t i = 0; i < n; i++) {
         const int64_t place = data->record * (n == all ? i : i * (all - 1) / (n - 1));
-        int32_t target;
         WEFT_TRY(weft_corpora_read(&data->corpora, place, data->record, data->sample, err));
-        WEFT_TRY(fill_record(data, place, numbers, &target, err));
+        WEFT_TRY(fill_record(data, 0, 0, place, input, targets, err));
     }
     return WEFT_OK;
 }
@@ -318,10 +376,13 @@ static enum weft_status check_records(struct weft_data *data, float *numbers,
 enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err)
 {
     if (data->record == 0) return weft_corpora_check(&data->corpora, err);
-    float *numbers = malloc((size_t)data->sample_tokens * sizeof *numbers);
-    const enum weft_status status =
-        numbers != NULL ? check_records(data, numbers, err) : weft_fail_memory(err, "a sample");
-    free(numbers);
+    void *input = malloc((size_t)data->sample_tokens * sizeof(int32_t)); /* or floats */
+    int32_t *targets = malloc((size_t)data->seq_len * sizeof *targets);
+    const enum weft_status status = input != NULL && targets != NULL
+                                        ? check_records(data, input, targets, err)
+                                        : weft_fail_memory(err, "a sample");
+    free(targets);
+    free(input);
     return status;
 }
 

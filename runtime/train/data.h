@@ -37,13 +37,14 @@ int64_t weft_data_count(const int32_t *targets, int64_t n);
 /* Fills samples [first, first + count) of step `step` (1, 2, ...). Held-out samples ignore the
  * step: they are numbered within one evaluation. `input` is int32 tokens [count, seq_len] if the
  * model begins with an embedding, otherwise floats [count, seq_len, hidden]:
- * those of a file of samples, or bytes as numbers in [-1, 1]. Targets are as in
+ * those of a file of samples, or bytes as numbers in [-1, 1]. A file of samples may have tokens,
+ * too. Targets are as in
  * spec/layer.h: the next token, or for a classifier the sample's label, or the token after the
  * sample modulo its classes.
  * With train.masked they are the sample's own tokens where some of the input's were replaced. Other
  * targets, and those of train.padding, are WEFT_LEFT_OUT.
- * Errors of weft_corpora_read; WEFT_E_DATA for a number that is not finite or a label that is no
- * class. One caller at a time. */
+ * Errors of weft_corpora_read; WEFT_E_DATA for a number that is not finite, a token beyond the
+ * vocabulary, or a label that is no class. One caller at a time. */
 WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first,
                                               int64_t count, void *input, int32_t *targets,
                                               struct weft_error *err);

@@ -133,7 +133,7 @@ def files_that_lie_are_refused(weft):
 
     for number, (data, says) in enumerate((
             (whole[:-4], "its header says 6 samples of 7684 bytes"), (whole + bytes(7684), "its header says 6 samples"),
-            (changed(1, struct.pack("<i", 2)), "of version 2"), (changed(5, struct.pack("<i", 2)), "numbers of 2 bytes"),
+            (changed(1, struct.pack("<i", 3)), "of version 3"), (changed(5, struct.pack("<i", 2)), "numbers of 2 bytes"),
             (changed(3, struct.pack("<i", 0)), "samples of 0 rows"), (changed(4, b"\xff" * 4), "rows of 4294967295 numbers"),
             (header(0), "write at least one sample"), (whole[:900], "shorter than its header"),
             (changed(3, struct.pack("<i", WIDTH))[:20] + whole[12:16] + whole[20:], "bytes"),

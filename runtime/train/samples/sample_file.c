@@ -5,7 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAGIC = 20261130, VERSION = 1, HEADER_BYTES = 1024, LABEL_BYTES = 4, MAGIC_BYTES = 4 };
+enum {
+    MAGIC = 20261130,
+    OF_NUMBERS = 1,
+    OF_TOKENS = 2,
+    HEADER_BYTES = 1024,
+    LABEL_BYTES = 4,
+    MAGIC_BYTES = 4,
+    TOKEN_BYTES = 4
+};
 enum { MOST_ROWS = 1 << 24, MOST_WIDTH = 1 << 24 };
 
 /* Members of the header. */
@@ -34,13 +42,20 @@ enum weft_status weft_sample_file_read_header(const char *path, const unsigned c
     const uint32_t version = read_member(header, AT_VERSION),
                    said = read_member(header, AT_SAMPLES);
     const int64_t bytes = read_member(header, AT_BYTES);
-    struct weft_sample_file form = {.rows = read_member(header, AT_ROWS),
+    struct weft_sample_file form = {.tokens = version == OF_TOKENS,
+                                    .rows = read_member(header, AT_ROWS),
                                     .width = read_member(header, AT_WIDTH),
                                     .number_bytes = (int32_t)bytes};
-    if (version != VERSION)
+    if (version != OF_NUMBERS && version != OF_TOKENS)
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: a file of samples of version %" PRIu32 ": version %d can be read",
-                         path, version, VERSION);
+                         "%s: a file of samples of version %" PRIu32 ": versions %d and %d can be "
+                         "read",
+                         path, version, OF_NUMBERS, OF_TOKENS);
+    if (form.tokens && (form.width != 1 || bytes != TOKEN_BYTES))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: its header says samples of tokens, with %" PRId64
+                         " numbers a row of %" PRId64 " bytes: a row is one token of %d bytes",
+                         path, form.width, bytes, TOKEN_BYTES);
     if (form.rows < 1 || form.rows > MOST_ROWS || form.width < 1 || form.width > MOST_WIDTH ||
         (bytes != 1 && bytes != 4))
         return weft_fail(err, WEFT_E_DATA,
@@ -62,7 +77,8 @@ enum weft_status weft_sample_file_read_header(const char *path, const unsigned c
 
 bool weft_sample_file_alike(const struct weft_sample_file *a, const struct weft_sample_file *b)
 {
-    return a->rows == b->rows && a->width == b->width && a->number_bytes == b->number_bytes;
+    return a->tokens == b->tokens && a->rows == b->rows && a->width == b->width &&
+           a->number_bytes == b->number_bytes;
 }
 
 int64_t weft_sample_file_label_words(const struct weft_sample_file *form)

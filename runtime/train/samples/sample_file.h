@@ -4,7 +4,8 @@
  * samples modulo 2^32, rows of a sample, numbers of a row, bytes of a number. The samples follow.
  * Each has its numbers, row by row, and its label as int32.
  *
- * Numbers of 4 bytes are floats. A number b of 1 byte stands for b / 127.5 - 1, from -1 to 1. */
+ * Numbers of 4 bytes are floats. A number b of 1 byte stands for b / 127.5 - 1, from -1 to 1. In
+ * version 2 a row is a token, an int32. Samples of fewer tokens end with padding. */
 #ifndef WEFT_RUNTIME_TRAIN_SAMPLES_SAMPLE_FILE_H
 #define WEFT_RUNTIME_TRAIN_SAMPLES_SAMPLE_FILE_H
 
@@ -17,6 +18,7 @@ struct weft_sample_file {
     int64_t n; /* samples; 0: the file has none */
     int64_t rows, width;
     int32_t number_bytes; /* 1 or 4 */
+    bool tokens;          /* rows are tokens, of width 1 */
 };
 
 /* Whether a file begins as a file of samples. `n` bytes of it were read. */

@@ -279,6 +279,33 @@ Test(data, masked_tokens_are_predicted)
     weft_config_destroy(plain);
 }
 
+/* Attention would leave out a token that padding replaced. */
+Test(data, no_token_becomes_hidden_padding)
+{
+    enum { STEPS = 4000, N = SAMPLES * SEQ, PADDING = 'e' };
+    char path[32];
+    struct weft_config *config =
+        parse_run(text_run, write_text(path, 200), "train.masked={\"token\":255,\"share\":1}");
+    int32_t input[N], targets[N];
+    int shown = 0;
+    for (int hidden = 0; hidden < 2; hidden++) {
+        config->train.padding = (struct weft_padding){true, PADDING, hidden == 1};
+        struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
+        for (int64_t step = 1; step <= STEPS; step++) {
+            fill(data, step, 0, SAMPLES, input, targets);
+            for (int i = 0; i < N; i++) {
+                const bool became = input[i] == PADDING && targets[i] != WEFT_LEFT_OUT;
+                cr_assert(!became || hidden == 0);
+                shown += became;
+            }
+        }
+        weft_data_close(data);
+    }
+    cr_assert_gt(shown, 0);
+    unlink(path);
+    weft_config_destroy(config);
+}
+
 static void refused_data(struct weft_config *config, const char *path, enum weft_data_part part,
                          enum weft_status status, const char *text)
 {

@@ -43,6 +43,22 @@ Test(sample_file, header_and_length_agree)
     cr_assert_not(weft_sample_file_are((const unsigned char *)"abcd", 4));
 }
 
+Test(sample_file, tokens_have_a_version_of_their_own)
+{
+    struct weft_sample_file form = {0}, numbers = {0};
+    static const int32_t tokens[MEMBERS] = {20261130, 2, 7, 15, 1, 4};
+    static const int32_t floats[MEMBERS] = {20261130, 1, 7, 15, 1, 4};
+    static const int32_t wrong[][MEMBERS] = {
+        {20261130, 2, 7, 5, 3, 4}, {20261130, 2, 7, 60, 1, 1}, {20261130, 3, 7, 15, 1, 4}};
+    cr_assert_eq(read_header(tokens, HEADER_BYTES + 7 * 64, &form), WEFT_OK);
+    cr_assert(form.tokens && form.n == 7 && form.rows == 15);
+    cr_assert_eq(weft_sample_file_words(&form), 16);
+    cr_assert_eq(read_header(floats, HEADER_BYTES + 7 * 64, &numbers), WEFT_OK);
+    cr_assert(!numbers.tokens && !weft_sample_file_alike(&form, &numbers));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_assert_eq(read_header(wrong[i], HEADER_BYTES + 7 * 64, &form), WEFT_E_DATA, "%zu", i);
+}
+
 Test(sample_file, wrong_members_are_refused)
 {
     struct weft_sample_file form = {0};
@@ -57,7 +73,8 @@ Test(sample_file, wrong_members_are_refused)
 
 Test(sample_file, numbers_and_labels_are_decoded)
 {
-    const struct weft_sample_file bytes = {1, 1, 3, 1}, floats = {1, 1, 3, 4};
+    const struct weft_sample_file bytes = {.n = 1, .rows = 1, .width = 3, .number_bytes = 1},
+                                  floats = {.n = 1, .rows = 1, .width = 3, .number_bytes = 4};
     const int32_t of_bytes[] = {0, 255, 51, 0x78, 0x56, 0x34, 0x12};
     float numbers[3], given[3] = {-1.5f, 0, 3e38f};
     int32_t of_floats[4] = {0, 0, 0, -9}, label;

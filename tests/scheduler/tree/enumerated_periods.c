@@ -92,11 +92,17 @@ static void check_problem(struct weft_problem *problem, uint64_t seed, struct se
     check_limit(problem, least + least / 4, seed, seen);
 }
 
+/* They always run and have every kind of period. Few drawn ones may lack a kind. */
+static bool has_kinds(uint64_t seed)
+{
+    return seed == 96 || seed == 388;
+}
+
 Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
 {
     struct seen seen = {0};
     for (uint64_t seed = 1; seed <= 1200; seed++) {
-        if (!test_draws(seed, 5, 40)) continue;
+        if (!has_kinds(seed) && !test_draws(seed, 5, 40)) continue;
         struct random_case random;
         struct weft_variant variants[WEFT_MOST_VARIANTS];
         random_case_init(&random, seed);
@@ -120,11 +126,10 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
                 "%d",
                 seen.n, seen.n_closed, seen.several, seen.every, seen.turns, seen.rotated,
                 seen.backward, seen.agreed, seen.two_networks, seen.slowed);
-    if (TEST_SANITIZED) return; /* too few cases for every kind of period */
-    cr_assert_geq(seen.n, TEST_CASES_OF(500, 80, 0));
+    cr_assert_geq(seen.n, TEST_CASES_OF(500, 15, 15));
     cr_assert_geq(seen.n_closed, seen.n - seen.n / 50); /* by searches of orders */
-    int some = TEST_CASES_OF(20, 2, 0);
+    int some = TEST_CASES_OF(20, 1, 1);
     cr_assert(seen.several > some && seen.every > some / 3 && seen.rotated > some);
-    cr_assert(seen.turns > some / 3 && seen.backward >= some / 3);
+    cr_assert(seen.turns > some / 3 && seen.backward > some / 3);
     cr_assert(seen.agreed > some && seen.two_networks > some && seen.slowed > some);
 }

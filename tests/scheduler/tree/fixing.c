@@ -52,6 +52,9 @@ static void climb_fixing(struct fixing_fixture *f, int32_t node, int64_t target_
     cr_assert_eq(weft_proof_offer(f->rig.proof, node, f->rig.dual, NULL), WEFT_OK);
 }
 
+/* It always runs: it has facts, and a rest with a higher bound. */
+static const uint64_t SEED_OF_FACTS = 51;
+
 /* What is split off has the bound that was asked for; where that is above the best plan, the plan
  * is in the rest, whatever prices are found for it; and the certificate proves what the proof says,
  * which is never above the best plan. */
@@ -59,7 +62,7 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 900)
 {
     int n_facts = 0, n_narrow = 0;
     for (uint64_t seed = 1; seed <= 120; seed++) {
-        if (!test_draws(seed, 3, 12)) continue;
+        if (seed != SEED_OF_FACTS && !test_draws(seed, 3, 12)) continue;
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
                                    .most_blocks = seed % 2 ? 1 : 2,
                                    .policies = seed % 4 < 2 ? 12 : 15,
@@ -104,8 +107,8 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 900)
             proof_rig_end(&f.rig);
         }
     }
-    cr_assert_gt(n_facts, TEST_CASES_OF(300, 70, 8), "%d", n_facts);
-    cr_assert_gt(n_narrow, TEST_CASES_OF(30, 5, -1), "%d", n_narrow);
+    cr_assert_gt(n_facts, TEST_CASES_OF(300, 8, 8), "%d", n_facts);
+    cr_assert_gt(n_narrow, TEST_CASES_OF(30, 2, 2), "%d", n_narrow);
 }
 
 static void draw_prices_fixing(struct fixing_fixture *f, uint64_t seed)

@@ -37,13 +37,17 @@ static double value_under(struct branch_rig *f, double pressure)
     return value_ns;
 }
 
+/* They always run, because few drawn ones may have the kind: a period with a pressure and with
+ * doubts, and one with a gap that pressure closes. */
+static const uint64_t SEED_WITH_DOUBTS = 11, SEED_WITH_GAP = 43;
+
 /* As much as makes the relaxation worth the goal, and no more; without it all is as before. */
 Test(press, brings_the_relaxation_to_the_goal, .timeout = 900)
 {
     int n_found = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 0; seed < 40; seed++) {
-        if (!test_draws(seed, 3, 8)) continue;
+        if (seed != SEED_WITH_DOUBTS && !test_draws(seed, 3, 8)) continue;
         struct branch_rig f;
         struct weft_press press;
         init_press(&f, seed);
@@ -63,7 +67,7 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 900)
         }
         branch_rig_end(&f);
     }
-    cr_assert_gt(n_found, TEST_CASES_OF(10, 1, -1), "%d found", n_found);
+    cr_assert_gt(n_found, TEST_CASES_OF(10, 0, 0), "%d found", n_found);
 }
 
 /* The most valuable of the blocks that its solution interrupts come first, one a slot: reductions
@@ -74,7 +78,7 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 900)
     int n_order = 0, n_next = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 0; seed < 40; seed++) {
-        if (!test_draws(seed, 3, 8)) continue;
+        if (seed != SEED_WITH_DOUBTS && !test_draws(seed, 3, 8)) continue;
         struct branch_rig f;
         struct weft_press press = {0};
         init_press(&f, seed);
@@ -103,8 +107,8 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 900)
         }
         branch_rig_end(&f);
     }
-    cr_assert_gt(n_order, TEST_CASES_OF(10, 1, -1), "%d of order", n_order);
-    cr_assert_gt(n_next, TEST_CASES_OF(5, 0, -1), "%d have a next", n_next);
+    cr_assert_gt(n_order, TEST_CASES_OF(10, 0, 0), "%d of order", n_order);
+    cr_assert_gt(n_next, TEST_CASES_OF(5, 0, 0), "%d have a next", n_next);
 }
 
 /* The gap that a tree of so many nodes leaves, as a part of the step. */
@@ -128,15 +132,14 @@ Test(press, closes_gaps_that_trees_leave_open, .timeout = 900)
     double with = 0, without = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 42; seed < 47; seed++) {
-        if (!test_draws(seed, 1, 5)) continue;
+        if (seed != SEED_WITH_GAP && !test_draws(seed, 1, 5)) continue;
         double a = gap_of(seed, 0), b = gap_of(seed, WEFT_BRANCH_PRESSES);
         n_smaller += b < a - 1e-6;
         n_larger += b > a + 1e-6;
         without += a;
         with += b;
     }
-    cr_assert_geq(n_smaller, n_larger + TEST_CASES(1, 0), "%d smaller, %d larger", n_smaller,
-                  n_larger);
+    cr_assert_geq(n_smaller, n_larger + 1, "%d smaller, %d larger", n_smaller, n_larger);
     if (TEST_SANITIZED) return; /* one period alone may keep more of its gap */
     cr_assert_lt(with, without / 4, "%.4f of %.4f", with, without);
 }

@@ -78,13 +78,16 @@ static bool set_paged_limit(struct weft_problem *problem, int64_t page_bytes, ui
     return true;
 }
 
+/* It always runs: its bound in pages is higher. Few drawn ones are. */
+static const uint64_t SEED_OF_HIGHER_BOUND = 3;
+
 /* The bound of ilp in least pages against every plan, with the pages of each counted block by
  * block. A claim above what is proven is refused. */
 Test(paged_rows, no_bound_in_pages_is_above_a_plan, .timeout = 900)
 {
     int n_exact = 0, n_higher = 0, n = 0;
     for (uint64_t seed = 1; seed <= 36; seed++) {
-        if (!test_draws(seed, 3, 9)) continue;
+        if (seed != SEED_OF_HIGHER_BOUND && !test_draws(seed, 3, 9)) continue;
         const int64_t page_bytes = INT64_C(512) << seed % 5;
         struct weft_problem *problem = tiny_problem_of(seed, 2);
         if (!set_paged_limit(problem, page_bytes, seed)) {
@@ -123,5 +126,5 @@ Test(paged_rows, no_bound_in_pages_is_above_a_plan, .timeout = 900)
         weft_problem_destroy(problem);
     }
     cr_assert_gt(n_exact, n / 4, "%d of %d", n_exact, n);
-    cr_assert_gt(n_higher, TEST_CASES_OF(n / 8, 0, -1), "%d of %d", n_higher, n);
+    cr_assert_gt(n_higher, TEST_CASES_OF(n / 8, 0, 0), "%d of %d", n_higher, n);
 }

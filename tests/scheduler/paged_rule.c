@@ -73,12 +73,16 @@ static void check_rules(uint64_t seed, bool tiers, int *n_fell)
     random_case_finish(&random);
 }
 
+/* It always runs: more memory shortens steps of its rules. */
+static const uint64_t SEED_WITH_SHORTER_STEPS = 11;
+
 Test(paged_rule, a_step_never_rises_with_the_limit, .timeout = 900)
 {
     int n_fell = 0;
     for (uint64_t seed = 1; seed <= 100; seed++)
-        if (test_draws(seed, 10, 25)) check_rules(seed, seed % 4 == 0, &n_fell);
-    cr_assert_gt(n_fell, TEST_CASES_OF(100, 0, -1), "%d", n_fell); /* few seeds may have none */
+        if (seed == SEED_WITH_SHORTER_STEPS || test_draws(seed, 10, 25))
+            check_rules(seed, seed % 4 == 0, &n_fell);
+    cr_assert_gt(n_fell, TEST_CASES_OF(100, 0, 0), "%d", n_fell);
 }
 
 Test(paged_rule, searches_and_draws_have_no_series)

@@ -586,12 +586,15 @@ Test(schedule, the_work_goes_on_where_the_first_plan_fits, .timeout = 900)
     cr_log_info("%d open to the end, %d closed", n_open, n_better);
 }
 
+/* It always runs: its first plan does not fit in pages. */
+static const uint64_t SEED_OF_SECOND_PLAN = 17;
+
 /* Near the least limit most first plans take more in pages than in rows. */
 Test(schedule, no_rule_is_faster_in_lower_rows, .timeout = 900)
 {
     int n_again = 0;
     for (uint64_t seed = 15; seed <= 45; seed++) {
-        if (!test_draws(seed, 3, 8)) continue;
+        if (seed != SEED_OF_SECOND_PLAN && !test_draws(seed, 3, 8)) continue;
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;

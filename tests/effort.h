@@ -43,7 +43,9 @@ static inline uint64_t test_turn(uint64_t n)
 
 /* True for the drawn cases: one of each `usual` consecutive numbers in a plain build, one of each
  * `sanitized` under a sanitizer, every number in `make check-all`. Places in successive groups
- * differ, so the drawn numbers have every remainder. Over n trees each number has its turn. */
+ * differ, so the drawn numbers have every remainder. Over n trees each number has its turn.
+ * A sample is one of n, and may be without a rare kind: a check that asks for a kind also runs a
+ * fixed case of the kind. */
 static inline bool test_draws(uint64_t number, uint64_t usual, uint64_t sanitized)
 {
     const uint64_t n = (uint64_t)TEST_CASES_OF(1, usual, sanitized);

@@ -18,6 +18,7 @@
 struct weft_work {
     int64_t spent;    /* units, from 0 */
     int64_t returned; /* units that were done and count in no budget */
+    int64_t limit;    /* units of the whole task, if it has a limit; 0: none */
     int64_t late_at;  /* units, returned ones too, at which plans after a budget end; 0: never */
     /* The alarm: */
     int64_t (*now_ns)(void); /* borrowed; NULL: no alarm */

@@ -32,6 +32,7 @@ static enum weft_status plan_variant(struct weft_session *session,
     own.refused = &best->refused;
     own.refused_paged = &best->refused_paged;
     own.is_spare = best->staged.plan != NULL;
+    own.kept_ns = own.is_spare ? best->staged.plan->prediction.step_ns : 0;
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, &own,
                                             &session->plan, &session->program, refusal);
     /* A plan that does not fit or apply here may do so in another period. */
@@ -643,6 +644,7 @@ enum weft_status weft_session_plan_levels(struct weft_session *session, const ch
     const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
     struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
     weft_work_be_watched(&work, session->watch, session->draft ? 0 : units);
+    work.limit = units;
     work.late_at = late_units(planner ? planner : wanted->planner, units);
     struct weft_schedule_options options = {
         .planner = planner ? planner : wanted->planner,

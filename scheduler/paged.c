@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "problem/target.h"
 #include "program/predict.h"
+#include "scheduler/paged_first.h"
 #include "scheduler/paged_rows.h"
 #include "scheduler/paged_rule.h"
 #include "scheduler/paged_uniform.h"
@@ -23,6 +24,9 @@ enum { MOST_AGAIN = 4 };
 /* Parts of the remaining budget: for the first plan, which proves the bound, and for a plan in
  * lower rows, which proves nothing. */
 static const double first_part = 0.6, part_again = 0.5;
+
+/* Part of a small limit for rules that are tried before greedy. */
+static const double part_of_rules = 0.5;
 
 int64_t weft_page_of_least(const struct weft_digest *table)
 {
@@ -42,10 +46,17 @@ int64_t weft_page_of_least(const struct weft_digest *table)
  * as much work again. Then only work that a first plan needs is begun. Probes of a refusal are made
  * if no other variant has a plan. */
 
+/* True if the budget is over, or what is left of a small limit is worth no plan. */
+static bool is_spent(const struct weft_paged *run)
+{
+    return weft_budget_is_over(run->budget) ||
+           (run->is_small && weft_budget_left(run->budget) < weft_paged_plan_units(run));
+}
+
 /* True if the budget is over and a plan fits, so that no other plan is begun. */
 static bool is_enough(const struct weft_paged *run)
 {
-    return run->has_other && weft_budget_is_over(run->budget);
+    return run->has_other && is_spent(run);
 }
 
 /* Plans in lower rows, without a proof. */
@@ -259,6 +270,8 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
     const int64_t lower_bytes = run->lower_bytes;
     if (!run->inputs) return WEFT_OK;
     run->has_other = true;
+    if (run->is_small)
+        WEFT_TRY(weft_paged_first(run, weft_budget_unlimited(run->budget.work), err));
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
         const struct weft_setting *setting = rule->settings;
         if (!weft_planner_is_rule_for(rule, run->problem)) continue;
@@ -358,14 +371,15 @@ static struct weft_budget greedy_budget(const struct weft_paged *run)
     return weft_budget_of(run->budget.work, units > 0 ? units : left / WEFT_GREEDY_PART + 1);
 }
 
-/* Plans by greedy as if the caller had asked for it. Leaves no plan if greedy finds none that
- * fits. */
+/* Plans by greedy as if the caller had asked for it. Keeps a faster plan that the run has. Leaves
+ * none if neither fits. */
 static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_planner *asked = run->planner;
     const struct weft_budget budget = run->budget;
     const int64_t begun = budget.work ? budget.work->spent : 0;
     struct weft_error refusal = {0};
+    struct weft_paged_aside first = weft_paged_put_aside(run);
     run->planner = weft_planner_find("greedy", NULL);
     run->budget = greedy_budget(run);
     enum weft_status status = plan_by_planner(run, NULL, &refusal);
@@ -374,7 +388,7 @@ static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_erro
     run->n_again = 0;
     run->is_over = false;
     run->outcome = (struct weft_outcome){.pool = &run->pool};
-    if (!weft_paged_fits(run)) weft_paged_keep(run, NULL, NULL);
+    weft_paged_keep_faster(run, first);
     run->has_other = run->plan != NULL;
     if (run->has_other && budget.work) run->first_work = budget.work->spent - begun;
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
@@ -428,16 +442,32 @@ static enum weft_status plan_after_greedy(struct weft_paged *run, struct weft_er
     return page_starts(run, err);
 }
 
-/* Greedy's plan comes first, then ilp's from it, then rules'. */
+/* Plans by rules with a part of the work. Gives up if another period has a plan, no rule is faster,
+ * and no work is left to search. */
+static enum weft_status begin_by_rules(struct weft_paged *run, struct weft_error *err)
+{
+    WEFT_TRY(weft_paged_first(run, weft_budget_part(run->budget, part_of_rules), err));
+    run->has_other = run->plan != NULL;
+    run->has_given_up = !run->has_other && run->options->kept_ns > 0 && is_spent(run);
+    return WEFT_OK;
+}
+
+/* Greedy's plan comes first, then ilp's from it, then rules'. Under a small limit rules come before
+ * them too. */
 static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_schedule_options *options = run->options;
     struct weft_schedule_options own = *options;
-    WEFT_TRY(begin_by_greedy(run, err));
+    run->is_small = weft_paged_is_small(run);
+    if (run->is_small) WEFT_TRY(begin_by_rules(run, err));
+    if (!is_enough(run) && !run->has_given_up) WEFT_TRY(begin_by_greedy(run, err));
     own.after_greedy = run->plan != NULL;
     run->options = &own;
     struct weft_error refusal = {0};
-    enum weft_status status = plan_after_greedy(run, &refusal);
+    enum weft_status status =
+        run->has_given_up
+            ? weft_fail(&refusal, WEFT_E_INFEASIBLE, "planner ilp: no work is left for this period")
+            : plan_after_greedy(run, &refusal);
     enum weft_status started = WEFT_OK;
     if (status == WEFT_E_INFEASIBLE && !run->plan) {
         started = page_starts(run, err);

@@ -23,6 +23,24 @@ bool weft_paged_is_late(const struct weft_paged *run)
     return weft_budget_has_rung(run->budget) || weft_work_is_late(run->budget.work);
 }
 
+int64_t weft_paged_plan_units(const struct weft_paged *run)
+{
+    /* Costs of a block and of a slot: a placement, four passes over it, and its pages. */
+    enum { BLOCK_UNITS = 500, SLOT_UNITS = 3000 };
+    return BLOCK_UNITS * (int64_t)run->table->n_blocks + SLOT_UNITS * (int64_t)run->table->n_slots;
+}
+
+bool weft_paged_is_small(const struct weft_paged *run)
+{
+    /* Work after a small budget has this end at least, so that rules of little problems follow. */
+    enum { FEW_OF_ALL = 32, FEW = 8, LEAST_UNITS = 100000000 };
+    const struct weft_work *work = run->budget.work;
+    const int64_t units = weft_paged_plan_units(run);
+    if (run->inputs == NULL || work == NULL || work->limit <= 0) return false;
+    const int64_t most = work->limit > LEAST_UNITS ? work->limit : LEAST_UNITS;
+    return most / FEW_OF_ALL < units && weft_budget_left(run->budget) / FEW < units;
+}
+
 const struct weft_outcome *weft_paged_bound_of(const struct weft_paged *run, int64_t page_bytes)
 {
     if (page_bytes == run->bound_page_bytes) return &run->paged_outcome;
@@ -205,6 +223,17 @@ enum weft_status weft_paged_within(struct weft_paged *run, int64_t rows_bytes, i
     return WEFT_OK;
 }
 
+enum weft_status weft_paged_measure(const struct weft_paged *run, int64_t rows_bytes,
+                                    int64_t *step_ns, int64_t *peak_bytes, struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    WEFT_TRY(place_plan(run, rows_bytes, &plan, err));
+    *step_ns = plan->prediction.step_ns;
+    *peak_bytes = plan->prediction.peak_bytes;
+    weft_plan_destroy(plan);
+    return WEFT_OK;
+}
+
 enum weft_status weft_paged_again(struct weft_paged *run, int64_t page_bytes,
                                   struct weft_error *err)
 {
@@ -224,6 +253,7 @@ enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes
 {
     for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
         if (weft_budget_has_rung(run->budget)) break;
+        if (run->is_small && weft_paged_is_late(run)) break;
         WEFT_TRY(lower_plan(run, rows_bytes, err));
         if (!run->plan || weft_paged_fits(run)) return WEFT_OK;
         rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;

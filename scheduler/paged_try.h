@@ -32,6 +32,9 @@ struct weft_paged {
     struct weft_plan *plan; /* the candidate's plan that takes least */
     struct weft_program *program;
     struct weft_plan *over; /* the first plan of ilp, if it exceeded the limit in pages */
+    bool is_small;          /* weft_paged_is_small at the begin of ilp */
+    int32_t n_first;        /* rules that were tried first (scheduler/paged_first.h) */
+    bool has_given_up;      /* no work was left to look for a faster plan than kept_ns */
     int32_t n_again;        /* plans in lower rows */
     int64_t lower_bytes;    /* difference of the limit and the last lower rows */
     int64_t below_ns;       /* plans that take as long or longer get no pages; 0: all do */
@@ -65,6 +68,13 @@ bool weft_paged_fits(const struct weft_paged *run);
 /* True once neither the alarm nor the work allows another plan if the run has one. */
 bool weft_paged_is_late(const struct weft_paged *run);
 
+/* Units of one plan: placing, moving blocks apart, and pages. */
+int64_t weft_paged_plan_units(const struct weft_paged *run);
+
+/* True if the whole limit is worth few plans of this problem, and the budget even fewer. Then rules
+ * come before searches. */
+bool weft_paged_is_small(const struct weft_paged *run);
+
 /* The bound of plans in pages of this size; NULL: none. */
 const struct weft_outcome *weft_paged_bound_of(const struct weft_paged *run, int64_t page_bytes);
 
@@ -87,7 +97,8 @@ void weft_paged_keep_faster(struct weft_paged *run, struct weft_paged_aside asid
 
 /* The run's candidate gets pages, and the plan that takes least is kept. Blocks are moved apart as
  * far as rows_bytes allow, then as far as they do without the excess, then not at all. Those of a
- * literal candidate are never moved, and none are after the alarm. */
+ * literal candidate are never moved, and none are after the alarm, or once the work of a small
+ * limit is late. */
 WEFT_MUST_USE enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes,
                                                     bool literal, struct weft_error *err);
 
@@ -96,6 +107,12 @@ WEFT_MUST_USE enum weft_status weft_paged_candidate(struct weft_paged *run, int6
  * below run->below_ns. Sets *peak_bytes to its largest row in every case. */
 WEFT_MUST_USE enum weft_status weft_paged_within(struct weft_paged *run, int64_t rows_bytes,
                                                  int64_t *peak_bytes, struct weft_error *err);
+
+/* Measures the run's candidate as weft_paged_within does, without pages and without a change of the
+ * run's plan. */
+WEFT_MUST_USE enum weft_status weft_paged_measure(const struct weft_paged *run, int64_t rows_bytes,
+                                                  int64_t *step_ns, int64_t *peak_bytes,
+                                                  struct weft_error *err);
 
 /* Gives pages of another size to the run's plan, which has some. */
 WEFT_MUST_USE enum weft_status weft_paged_again(struct weft_paged *run, int64_t page_bytes,

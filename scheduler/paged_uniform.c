@@ -39,8 +39,7 @@ static int32_t make_uniform(const struct weft_paged *run, const struct uniform *
     return n;
 }
 
-/* The time of the busiest lane. */
-static int64_t busiest_ns(const struct weft_problem *problem, const int32_t *strategies)
+int64_t weft_busiest_ns(const struct weft_problem *problem, const int32_t *strategies)
 {
     int64_t loads[WEFT_MOST_LANES] = {0}, most = 0;
     for (int32_t s = 0; s < problem->n_slots; s++)
@@ -116,7 +115,7 @@ static bool find_next(const struct weft_paged *run, struct weft_search *search, 
     for (int32_t i = 0; i < 2 * run->problem->n_kinds; i++) {
         struct uniform at = {.kind = i / 2, .lean = i % 2 > 0};
         if (make_uniform(run, &at, strategies) == 0) continue;
-        at.ns = busiest_ns(run->problem, strategies);
+        at.ns = weft_busiest_ns(run->problem, strategies);
         if (at.ns <= above_ns || at.ns >= out->ns || !weft_search_fits(search, strategies))
             continue;
         *out = at;

@@ -11,4 +11,7 @@
  * It spends none of the run's budget, but stops at the alarm. The run must have a plan. */
 WEFT_MUST_USE enum weft_status weft_paged_uniform(struct weft_paged *run, struct weft_error *err);
 
+/* The time of the busiest lane under these strategies. No plan of them is faster. */
+int64_t weft_busiest_ns(const struct weft_problem *problem, const int32_t *strategies);
+
 #endif

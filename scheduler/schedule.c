@@ -305,8 +305,8 @@ static enum weft_status schedule_run(struct weft_paged *run, struct weft_error *
     enum weft_status status = weft_plan_in_pages(run, &refusal);
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
         return weft_fail_again(err, &refusal, "%s", refusal.text);
-    if (!weft_paged_fits(run)) WEFT_TRY(probe_own_limit(run, err));
-    if (!weft_paged_fits(run)) WEFT_TRY(bound_refused(run, err));
+    if (!weft_paged_fits(run) && !run->has_given_up) WEFT_TRY(probe_own_limit(run, err));
+    if (!weft_paged_fits(run) && !run->has_given_up) WEFT_TRY(bound_refused(run, err));
     if (!weft_paged_fits(run)) return refuse_limit(run, refusal.text, err);
     WEFT_TRY(find_more(run, work ? work->spent - begun : PROBE_UNITS, err));
     return finish_plan(run, err);

@@ -46,6 +46,7 @@ struct weft_schedule_options {
     bool hint; /* a rule plans for the limit alone, and a refusal names no limit in pages */
     bool
         is_spare; /* another problem has a plan: a refusal names no limit, which saves its probes */
+    int64_t kept_ns;   /* step of that plan; 0: none */
     int64_t rival_ns;  /* step of a plan of another problem: ilp ends once it proves that no plan is
                           faster; 0: none */
     bool hidden;       /* the watch is not told the best step and the bound */

@@ -125,6 +125,47 @@ def a_plan_ends_within_a_small_factor_of_its_work(weft):
     assert float(spent[1]) + float(spent[2]) < 0.3, said
 
 
+def llama(order, reduce, planner="ilp", work="20M"):
+    """Returns a model of many blocks on a slow network: one plan takes more units than the limit."""
+    link = {"alpha": "10us", "bandwidth": "20GB/s"}
+    layers = [{"name": "wte", "type": "embedding", "vocab": 128256, "hidden": 4096},
+              {"name": "h.{i}", "type": "llama_block", "repeat": 4, "hidden": 4096, "heads": 32, "kv_heads": 8,
+               "ffn": 14336},
+              {"name": "norm", "type": "rms_norm", "hidden": 4096},
+              {"name": "head", "type": "lm_head", "vocab": 128256, "hidden": 4096, "bias": False}]
+    return {
+        "version": 1, "model": {"layers": layers},
+        "cluster": {"ranks": 64, "ranks_per_node": 1, "memory_limit": "24GB",
+                    "device": {"flops": {"bf16": "165T"}, "memory_bandwidth": "1TB/s", "efficiency": 0.5},
+                    "host": {"memory_limit": "128GB", "down": link, "up": link},
+                    "link": {"inter": {"alpha": "50us", "bandwidth": "1.25GB/s"}}},
+        "train": {"steps": 1, "micro_batch": 1, "grad_accum": 8, "seq_len": 8192, "clip_norm": 1, "reduce": reduce,
+                  "precision": {"compute": "bf16", "reduce": "f32", "accumulate": "f32"},
+                  "optimizer": {"type": "adamw", "lr": 1e-4}},
+        "plan": {"planner": planner, "recompute": "whole", "micro_step_order": order, "work_limit": work,
+                 "offload": {"state": ["device", "host"], "activations": ["device"], "inputs": ["device", "host"],
+                             "update": ["device"]}}}
+
+
+@case
+def a_small_limit_is_kept_and_no_rule_is_faster(weft):
+    """The floor next to twice the limit is 100M units and a rule's plan in each of four periods."""
+    for order, reduce, rules in (("step", "micro_step", ("fsdp2",)),
+                                 ("layer", "step", ("greedysnake", "breadth-first"))):
+        best = min(json.loads(plan(weft, weft.write("rule.json", llama(order, reduce, rule))))["prediction"]["step_ns"]
+                   for rule in rules)
+        for limit in (1, 20, 100):
+            config = weft.write("run.json", llama(order, reduce, work=f"{limit}M"))
+            said = weft.run("plan", config, "-v", "-o", weft.path("plan.json"))[2]
+            with open(weft.path("plan.json"), encoding="utf-8") as file:
+                step = json.load(file)["prediction"]["step_ns"]
+            spent = re.search(r"planning took ([0-9.]+) G units of work, and ([0-9.]+) G", said)
+            done = float(spent[1]) + float(spent[2])
+            assert step <= best, (order, limit, step, best)
+            assert done <= max(2 * limit, limit + 100) / 1000 + 0.08, (order, limit, said)
+            weft.expect(0, "verify", weft.path("plan.json"), "--config", config)
+
+
 @case
 def more_work_is_not_slower(weft):
     config = weft.write("run.json", many_layers(24, cluster__memory_limit="2950kB"))

@@ -123,10 +123,16 @@ Test(levels, of_blocks_are_corners_of_the_hull_of_all_sets)
 {
     const struct weft_layer gpt2 = layer_of(&weft_kind_transformer_block, 1600, 25, 25, 6400);
     const struct weft_layer llama = layer_of(&weft_kind_llama_block, 4096, 32, 8, 14336);
-    check_hull("gpt2-xl", &gpt2, &(struct weft_batch){4, 1024, WEFT_BF16, false, false});
-    check_hull("gpt2-xl, a GPU", &gpt2, &(struct weft_batch){4, 1024, WEFT_BF16, true, false});
-    check_hull("llama-3-8b", &llama, &(struct weft_batch){1, 8192, WEFT_BF16, true, false});
-    check_hull("2 x 4096", &llama, &(struct weft_batch){2, 4096, WEFT_BF16, false, false});
+    check_hull("gpt2-xl", &gpt2,
+               &(struct weft_batch){.samples = 4, .seq_len = 1024, .compute = WEFT_BF16});
+    check_hull(
+        "gpt2-xl, a GPU", &gpt2,
+        &(struct weft_batch){.samples = 4, .seq_len = 1024, .compute = WEFT_BF16, .on_gpu = true});
+    check_hull(
+        "llama-3-8b", &llama,
+        &(struct weft_batch){.samples = 1, .seq_len = 8192, .compute = WEFT_BF16, .on_gpu = true});
+    check_hull("2 x 4096", &llama,
+               &(struct weft_batch){.samples = 2, .seq_len = 4096, .compute = WEFT_BF16});
 }
 
 static void expect_names(const struct weft_layer *layer, const struct weft_batch *batch,
@@ -145,9 +151,11 @@ Test(levels, keep_the_values_that_cost_most_a_byte)
 {
     const struct weft_layer gpt2 = layer_of(&weft_kind_transformer_block, 1600, 25, 25, 6400);
     const struct weft_layer llama = layer_of(&weft_kind_llama_block, 4096, 32, 8, 14336);
-    const struct weft_batch cpu = {4, 1024, WEFT_BF16, false, false};
-    const struct weft_batch gpu = {4, 1024, WEFT_BF16, true, false};
-    const struct weft_batch longer = {1, 8192, WEFT_BF16, true, false};
+    const struct weft_batch cpu = {.samples = 4, .seq_len = 1024, .compute = WEFT_BF16};
+    const struct weft_batch gpu = {
+        .samples = 4, .seq_len = 1024, .compute = WEFT_BF16, .on_gpu = true};
+    const struct weft_batch longer = {
+        .samples = 1, .seq_len = 8192, .compute = WEFT_BF16, .on_gpu = true};
     expect_names(&llama, &longer, WEFT_RECOMPUTE_LIGHT,
                  "qkv, attention (log_sums, output), residual, gate_up");
     expect_names(&llama, &longer, WEFT_RECOMPUTE_MEDIUM, "qkv, attention (log_sums, output)");
@@ -174,7 +182,8 @@ Test(levels, of_a_gpu_restore_no_activation_alone)
     for (int32_t i = 0; i < TEST_CASES(600, 150); i++) {
         random_recipe_make(&random, 9000 + (uint64_t)i);
         for (int level = WEFT_RECOMPUTE_FIRST; level < WEFT_RECOMPUTE_COUNT; level++) {
-            const struct weft_batch batch = {2, 9, WEFT_F32, true, false};
+            const struct weft_batch batch = {
+                .samples = 2, .seq_len = 9, .compute = WEFT_F32, .on_gpu = true};
             struct weft_walk walk;
             struct weft_error err = {0};
             if (weft_walk_derive(&random.layer, &batch, (enum weft_recompute)level, &walk, &err) !=

@@ -23,6 +23,7 @@ struct weft_data {
     struct weft_padding padding;
     struct weft_masking masked;
     int64_t vocab;       /* of the embedding */
+    int64_t least_vocab; /* of the layers that have one */
     int32_t *sample;     /* [read_tokens], scratch */
     int64_t read_tokens; /* of a sample, with its targets */
 };
@@ -144,12 +145,13 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     data->padding = train->padding;
     data->masked = train->masked;
     data->vocab = model->layers[0].vocab;
+    data->least_vocab = least_vocab(model);
     data->of = train->validation.samples;
     WEFT_TRY(weft_corpora_open(
         other ? train->validation.data : train->data,
         other ? "train.validation.data" : "train.data",
         (enum weft_data_format)(other ? train->validation.data_format : train->data_format),
-        least_vocab(model), &data->corpora, err));
+        data->least_vocab, &data->corpora, err));
     data->read_tokens = data->sample_tokens + 1;
     if (data->corpora.samples.n > 0) {
         WEFT_TRY(check_samples(data, model, err));
@@ -256,12 +258,13 @@ static enum weft_status fill_tokens(const struct weft_data *data, int64_t place,
     const struct weft_corpora *corpora = &data->corpora;
     const char *path = weft_corpora_locate(corpora, &place);
     for (int64_t i = 0; i < data->seq_len; i++)
-        if (data->sample[i] < 0 || data->sample[i] >= data->vocab)
+        if (data->sample[i] < 0 || data->sample[i] >= data->least_vocab)
             return weft_fail(err, WEFT_E_DATA,
                              "%s: token %" PRId64 " of sample %" PRId64
                              " (from 0) is %d, and the model has a vocabulary of %" PRId64
                              ": write the file again with its tokens",
-                             path, i, place / data->record, (int)data->sample[i], data->vocab);
+                             path, i, place / data->record, (int)data->sample[i],
+                             data->least_vocab);
     memcpy(input, data->sample, (size_t)data->seq_len * sizeof *input);
     if (!data->masked.given)
         *target = weft_sample_file_label(&corpora->samples, data->sample + data->seq_len);
@@ -386,16 +389,21 @@ enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err)
     return status;
 }
 
+static const char *form_of(const struct weft_data *data)
+{
+    return data->record > 0     ? "of samples with labels"
+           : data->corpora.text ? "a text"
+                                : "a token file";
+}
+
 /* Bytes of a text and samples give a classifier other classes. */
 static enum weft_status check_forms(const struct weft_data *training,
                                     const struct weft_data *held_out, struct weft_error *err)
 {
-    static const char *const forms[] = {"a text", "of samples with labels"};
-    const bool trained = training->record > 0, held = held_out->record > 0;
-    if (trained == held) return WEFT_OK;
+    if ((training->record > 0) == (held_out->record > 0)) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA, "%s of %s is %s, and %s of %s is %s: give files of one form",
-                     held_out->corpora.path, held_out->corpora.key, forms[held],
-                     training->corpora.path, training->corpora.key, forms[trained]);
+                     held_out->corpora.path, held_out->corpora.key, form_of(held_out),
+                     training->corpora.path, training->corpora.key, form_of(training));
 }
 
 enum weft_status weft_data_apart(const struct weft_data *training, const struct weft_data *held_out,

@@ -145,6 +145,28 @@ def files_of_token_samples_are_told_and_refused(weft):
 
 
 @case
+def the_smaller_vocabulary_bounds_tokens(weft):
+    """A masked token is a target of the last layer too, whose vocabulary may be smaller than the embedding's."""
+    samples = samples_of(seeded(), 9)
+    weft.write("train.samples", pack(samples))
+    weft.write("token.samples", pack(samples + [([VOCAB - 1] * SEQ, 0)]))
+    smaller = model(True)
+    smaller["layers"][-1] = {"name": "head", "type": "lm_head", "hidden": 16, "vocab": VOCAB - 1}
+    train(weft, "run", run_of(True, model=smaller))
+    config = run_of(True, model=smaller, train__data="token.samples")
+    weft.expect(65, "train", weft.write("bad.json", config), "--run", "bad", "-q",
+                says="token 0 of sample 9 (from 0) is 63, and the model has a vocabulary of 63")
+
+
+@case
+def held_out_tokens_have_the_form_of_the_training_data(weft):
+    weft.write("train.samples", pack(samples_of(seeded(), 9)))
+    weft.write("held.bin", struct.pack("<3i", 20240520, 1, 64) + bytes(1012) + bytes(128))
+    config = run_of(True, train__validation={"data": "held.bin", "every": 1})
+    weft.expect(65, "train", weft.write("bad.json", config), "--run", "bad", "-q", says="is a token file, and")
+
+
+@case
 def settings_that_hide_nothing_are_refused(weft):
     weft.write("train.samples", pack(samples_of(seeded(), 4)))
     for masked, changes, says in (

@@ -244,6 +244,16 @@ static enum weft_status find_largest_label(struct weft_corpora *corpora, int32_t
     return WEFT_OK;
 }
 
+static enum weft_status fail_token(const struct weft_corpora *corpora, int64_t at, int64_t number,
+                                   int token, struct weft_error *err)
+{
+    const char *path = weft_corpora_locate(corpora, &at);
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: token %" PRId64 " of sample %" PRId64
+                     " (from 0) is %d: tokens are from 0 on",
+                     path, number, at / weft_sample_file_words(&corpora->samples), token);
+}
+
 /* The largest token of samples of tokens. Reads all of them. */
 static enum weft_status find_largest_of_samples(struct weft_corpora *corpora, int32_t *out,
                                                 struct weft_error *err)
@@ -255,8 +265,10 @@ static enum weft_status find_largest_of_samples(struct weft_corpora *corpora, in
     *out = -1;
     for (int64_t i = 0; i < form->n && status == WEFT_OK; i++) {
         status = weft_corpora_read(corpora, i * words, words, sample, err);
-        for (int64_t j = 0; j < form->rows && status == WEFT_OK; j++)
+        for (int64_t j = 0; j < form->rows && status == WEFT_OK; j++) {
             if (sample[j] > *out) *out = sample[j];
+            if (sample[j] < 0) status = fail_token(corpora, i * words, j, (int)sample[j], err);
+        }
     }
     free(sample);
     return status;

@@ -145,6 +145,13 @@ def files_of_token_samples_are_told_and_refused(weft):
 
 
 @case
+def a_negative_token_is_told(weft):
+    samples = samples_of(seeded(), 3) + [([1, -7] + [2] * (SEQ - 2), 0)]
+    weft.write("train.samples", pack(samples))
+    weft.expect(65, "data", "info", "train.samples", says="token 1 of sample 3 (from 0) is -7: tokens are from 0 on")
+
+
+@case
 def the_smaller_vocabulary_bounds_tokens(weft):
     """A masked token is a target of the last layer too, whose vocabulary may be smaller than the embedding's."""
     samples = samples_of(seeded(), 9)

@@ -255,6 +255,19 @@ static void check_update_in(const struct weft_section *section, const struct wef
                           (int)config->model->n_layers - 1);
 }
 
+/* Whether attention of a layer leaves out padding. */
+static bool leaves_out_padding(const struct weft_config *config)
+{
+    const struct weft_batch batch = weft_config_batch(config);
+    struct weft_layer_work work;
+    struct weft_error ignored = {0};
+    for (int32_t l = 0; l < config->model->n_layers && batch.hides; l++)
+        if (weft_layer_work(&config->model->layers[l], &batch, &work, &ignored) == WEFT_OK &&
+            work.reads_padding)
+            return true;
+    return false;
+}
+
 /* The settings and models that cannot leave out labels. */
 static void check_labels(const struct weft_section *section, const struct weft_config *config,
                          struct weft_findings *findings)
@@ -278,6 +291,9 @@ static void check_labels(const struct weft_section *section, const struct weft_c
         why =
             "its token is train.padding's, which attention leaves out: give another token, or set "
             "train.padding.hidden to false";
+    else if (classes && !leaves_out_padding(config))
+        why = "no attention of the model leaves out padding, and a classifier has no targets with "
+              "it: leave the key out";
     else if (train->every > 0 && !classes)
         why = "nodes that step on their own have different numbers of labels: set "
               "train.across.every to 0, or leave the key out";
@@ -333,18 +349,11 @@ static void add_key(struct weft_json_writer *writer, const struct weft_field_tab
     weft_field_encode_key(weft_field_find(table, name), target, writer);
 }
 
-/* Whether attention in 16 bits on a GPU leaves out padding. It needs other memory then. */
+/* Attention in 16 bits on a GPU needs other memory then. */
 static bool hides_on_gpu(const struct weft_config *config)
 {
-    const struct weft_batch batch = weft_config_batch(config);
-    struct weft_layer_work work;
-    struct weft_error ignored = {0};
-    if (!batch.hides || !batch.on_gpu || batch.compute == WEFT_F32) return false;
-    for (int32_t l = 0; l < config->model->n_layers; l++)
-        if (weft_layer_work(&config->model->layers[l], &batch, &work, &ignored) == WEFT_OK &&
-            work.reads_padding)
-            return true;
-    return false;
+    return config->cluster.device.type == WEFT_DEVICE_CUDA &&
+           config->train.precision.compute != WEFT_F32 && leaves_out_padding(config);
 }
 
 enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft_error *err)

@@ -176,10 +176,13 @@ def held_out_tokens_have_the_form_of_the_training_data(weft):
 @case
 def settings_that_hide_nothing_are_refused(weft):
     weft.write("train.samples", pack(samples_of(seeded(), 4)))
+    causal = model(False)
+    causal["layers"][2] = {"name": "h", "type": "transformer_block", "hidden": 16, "heads": 2, "ffn": 32}
     for masked, changes, says in (
             (True, {"train__masked": {"token": PADDING}}, "its token is train.padding's"),
             (True, {"train__padding": {"token": VOCAB}}, "outside the vocabulary"),
             (False, {"train__padding": {"token": PADDING, "hidden": False}}, "must read tokens and predict tokens"),
+            (False, {"model": causal}, "no attention of the model leaves out padding"),
             (False, {"train__masked": {"token": MASK}}, "must read tokens and predict tokens")):
         code, _, err = weft.run("train", weft.write("bad.json", run_of(masked, **changes)), "--run", "bad", "-q")
         assert code == 65 and says in " ".join(err.split()), (code, err)

@@ -128,9 +128,10 @@ static void list_layers(struct weft_shards *shards, const struct weft_model *mod
             if (!fill) continue;
             lists->layers[lists->first[u] + at] = l;
             /* A table scatters the gradient of its output and passes no gradient further back. */
+            const bool tables =
+                layer->kind->input == WEFT_READS_TOKENS && !layer->kind->reads_tensors;
             lists->reads[lists->first[u] + at] =
-                trains &&
-                (lists->reads_all || (layer->kind->input != WEFT_READS_TOKENS && !layer->is_table));
+                trains && (lists->reads_all || (!tables && !layer->is_table));
         }
     }
 }

@@ -106,6 +106,7 @@ struct weft_kind {
     bool cpu_only;                    /* a GPU has no functions of it yet */
     bool closes_residual;             /* two branches of it add to the residual stream */
     enum weft_kind_input input;
+    bool reads_tensors; /* it reads tokens, and backward reads other tensors than its tables */
     enum weft_kind_loss loss;
     const struct weft_kind
         *ties;                 /* the kind that may share its first tensor with this one; or NULL */

@@ -19,7 +19,8 @@ static void moved_work(const struct weft_subject *subject, struct weft_layer_wor
     double gradient = subject->gradients < 0 ? weight_bytes : bytes_of(subject, subject->gradients);
 
     work->forward_moved_bytes = weight_bytes + input + output + saved;
-    work->backward_moved_bytes = (tokens ? 0 : weight_bytes) + (layer->frozen ? 0 : gradient) +
+    const bool tables = tokens && !layer->kind->reads_tensors;
+    work->backward_moved_bytes = (tables ? 0 : weight_bytes) + (layer->frozen ? 0 : gradient) +
                                  saved + output + input_gradient +
                                  (work->backward_reads_input ? input : 0) +
                                  (work->backward_reads_output ? output : 0);

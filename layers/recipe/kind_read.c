@@ -539,8 +539,11 @@ static const struct weft_kind *make_kind(struct reader *reader,
         .check = weft_recipe_check,
         WEFT_RECIPE(*recipe),
     };
-    for (int32_t i = 0; i < recipe->n_steps; i++)
+    for (int32_t i = 0; i < recipe->n_steps; i++) {
+        const struct weft_op *op = recipe->steps[i].op;
         kind->closes_residual |= recipe->steps[i].init == WEFT_WORD_RESIDUAL;
+        kind->reads_tensors |= tokens && (op == &weft_op_product || op == &weft_op_norm);
+    }
     kind->identity = identify_kind(kind, reader->pool);
     reader->enough = kind->identity != NULL;
     return kind;

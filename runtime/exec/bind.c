@@ -143,7 +143,8 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
     call->input = at->layer == 0 ? buffer_address(binding, WEFT_BUFFER_INPUT, -1)
                                  : output_address(binding, at->layer - 1, backward);
     call->targets = buffer_address(binding, WEFT_BUFFER_TARGETS, -1);
-    if (exec->options.program->reads[at->layer].padding)
+    /* The first layer reads its input, the tokens, in any case. */
+    if (at->layer == 0 || exec->options.program->reads[at->layer].padding)
         call->tokens = buffer_address(binding, WEFT_BUFFER_INPUT, -1);
     call->output = output_address(binding, at->layer, backward);
     bool restored = backward && weft_program_saves_offloaded(exec->options.program, at->layer);

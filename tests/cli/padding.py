@@ -111,6 +111,39 @@ def padding_has_no_part_in_a_loss(weft):
     assert one != other, (one, other)
 
 
+def fused():
+    """A classifier with one layer before the head: its kind embeds, normalises, attends and multiplies."""
+    size = {"heads": "heads", "kv_heads": "heads", "head_dim": "hidden/heads"}
+    kind = {"kind": "first_block", "input": "tokens", "keys": [{"name": name} for name in ("vocab", "hidden", "heads")],
+            "steps": [
+                {"op": "embed", "in": "x", "out": "rows", "vocab": "vocab", "positions": str(SEQ), "columns": "hidden",
+                 "name": "table"},
+                {"op": "norm", "kind": "rms", "in": "rows", "out": "normal", "epsilon": 1e-5, "name": "norm"},
+                {"op": "product", "in": "normal", "out": "qkv", "columns": "3*hidden", "name": "qkv"},
+                {"op": "attend", "in": ["qkv[0:hidden]", "qkv[hidden:2*hidden]", "qkv[2*hidden:3*hidden]"],
+                 "out": "attended", "save": "log_sums", **size},
+                {"op": "product", "in": "attended", "out": "y", "columns": "hidden", "add": "rows", "name": "proj"}]}
+    head = {"name": "head", "type": "classifier", "hidden": 16, "classes": CLASSES, "first": True, "pooler": True}
+    return {"kinds": [kind], "layers": [
+        {"name": "first", "type": "first_block", "vocab": VOCAB, "hidden": 16, "heads": 2}, head]}
+
+
+@case
+def a_first_layer_with_attention_leaves_out_padding(weft):
+    samples = samples_of(seeded(), 16, least=10, most=10)
+    weft.write("train.samples", pack(samples))
+    weft.write("longer.samples", pack([(tokens + [PADDING] * (SEQ - 10), label) for tokens, label in samples]))
+    fast = {"model": fused(), "train__optimizer__lr": 1e-2, "train__steps": 12}
+    short, _ = train(weft, "short", run_of(False, train__seq_len=10, **fast))
+    fast["train__data"] = "longer.samples"
+    hidden, _ = train(weft, "hidden", run_of(False, **fast))
+    assert all(abs(a - b) < 1e-5 for a, b in zip(short, hidden)), (short, hidden)
+    fast.update(train__batch=8, train__group=1)
+    outcomes = [train(weft, f"{planner}-{ranks}", run_of(False, **{**fast, "cluster__ranks": ranks, "plan__planner": planner}))
+                for planner, ranks in (("all-sdp", 1), ("all-fsdp", 2), ("all-sdp", 4))]
+    assert outcomes[0] == outcomes[1] == outcomes[2], outcomes
+
+
 @case
 def a_sample_of_padding_alone_trains(weft):
     samples = samples_of(seeded(), 6) + [([PADDING] * SEQ, 1)] * 6

@@ -120,13 +120,28 @@ static enum weft_status find_levels(struct choice *choice, int *out, struct weft
 
 static const char *const offloads[] = {"none", "state", "activations", "both"};
 
-/* Whether the config's tiers allow the way to offload; bit 0 is state, bit 1 activations. */
+static const int on_device = 1 << WEFT_LOCATION_DEVICE;
+
+static bool may_offload_state(const struct weft_config *config)
+{
+    return (weft_config_state_locations(config) & ~on_device) != 0;
+}
+
+/* Whether the config allows the way to offload; bit 0 is state, bit 1 activations. Bytes that are
+ * not offloaded need a config that allows the device. */
 static bool may_offload(const struct weft_config *config, int way)
 {
-    const int elsewhere = ~(1 << WEFT_LOCATION_DEVICE);
-    const bool state = (weft_config_state_locations(config) & elsewhere) != 0;
-    const bool saved = weft_config_moves_activations(config);
-    return ((way & 1) == 0 || state) && ((way & 2) == 0 || saved);
+    const bool state = (way & 1) != 0 ? may_offload_state(config)
+                                      : (weft_config_state_locations(config) & on_device) != 0;
+    const bool saved = (way & 2) != 0 ? weft_config_moves_activations(config)
+                                      : (weft_config_activation_locations(config) & on_device) != 0;
+    return state && saved;
+}
+
+/* Whether the joint plan may offload. */
+static bool may_offload_any(const struct weft_config *config)
+{
+    return may_offload_state(config) || weft_config_moves_activations(config);
 }
 
 /* Levels that all layers can have alike; the joint plan may have every level. */
@@ -199,7 +214,7 @@ static enum weft_status list_rows(struct choice *choice, struct weft_error *err)
     choice->best.n_hand = choice->best.n_rows;
     const struct weft_best_row *joint =
         add_row(choice, "joint", levels == 1 << WEFT_RECOMPUTE_NONE ? "none" : "auto",
-                may_offload(config, 1) || may_offload(config, 2) ? "auto" : "none");
+                may_offload_any(config) ? "auto" : "none");
     list_orders(choice, joint);
     list_updates(choice, joint);
     return WEFT_OK;
@@ -238,11 +253,12 @@ static struct weft_place place_row(const struct choice *choice, const struct wef
     if (is_joint(choice, row)) return place;
     weft_place_add(&place, "plan.policies=%s", row->policy);
     weft_place_add(&place, "plan.work_limit=%.0fM", config->plan.work_limit / 1e6 / HAND_PART + 1);
-    if (weft_config_moves_inputs(config))
-        add_locations(&place, "inputs", weft_config_input_locations(config), false);
-    if (weft_config_moves_parameters(config))
-        add_locations(&place, "parameters", weft_config_parameter_locations(config), false);
-    if (!may_offload(config, 1) && !may_offload(config, 2)) return place;
+    if (weft_config_moves_inputs(config) && (weft_config_input_locations(config) & on_device) != 0)
+        add_locations(&place, "inputs", on_device, false);
+    if (weft_config_moves_parameters(config) &&
+        (weft_config_parameter_locations(config) & on_device) != 0)
+        add_locations(&place, "parameters", on_device, false);
+    if (!may_offload_any(config)) return place;
     const int way = strcmp(row->offload, "state") == 0         ? 1
                     : strcmp(row->offload, "activations") == 0 ? 2
                     : strcmp(row->offload, "both") == 0        ? 3

@@ -150,6 +150,20 @@ def offloads_if_there_is_a_host(weft):
     assert rows["none", "none"]["step_ns"] <= rows["none", "both"]["step_ns"]
 
 
+@case
+def rows_by_hand_keep_to_the_config(weft):
+    """Otherwise they are no plans of the joint one, and its bound is none of theirs."""
+    for offload, ways in (({"state": ["host"]}, {"state", "both"}),
+                          ({"state": ["host"], "activations": ["host"], "inputs": ["host"]}, {"both"}),
+                          ({"state": ["device"]}, {"none", "activations"})):
+        path = weft.write("run.json", deep(cluster__host=host("0.3GB/s"), plan__policies="fsdp", plan__offload=offload))
+        answer = json.loads(weft.expect(0, "best", path, "--json", "--work-limit", "1M", "--jobs", "2"))
+        assert {row["offload"] for row in answer["combinations"]} == ways, (offload, answer)
+        assert answer["joint"]["offload"] == "auto", answer
+        steps = [row["step_ns"] for row in answer["combinations"] if row["fits"]]
+        assert steps and min(steps) >= answer["joint"]["bound_ns"], answer
+
+
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 3,
          "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 256,
          "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": True}

@@ -95,11 +95,12 @@ class Count:
                     self.passed += 1
             said = [*said, line.lstrip("# ").rstrip()] if line.startswith("#") and not HEAD.match(line) else []
         if points == 0 or points != announced:
-            self.failed.append(f"{name}: {points} of {announced or 'an unknown number of'} cases "
-                               f"reported; {test['result']}, exit {test['returncode']}")
+            self.failed.append(": ".join(filter(None, (
+                f"{name}: {points} of {announced or 'an unknown number of'} cases reported; "
+                f"{test['result']}, exit {test['returncode']}", sanitizer))))
         elif test["result"] not in (*GOOD, "SKIP") and bad == 0:
-            self.failed.append(f"{name}: {test['result']}, exit {test['returncode']}, "
-                               "after a good report")
+            self.failed.append(": ".join(filter(None, (
+                f"{name}: {test['result']}, exit {test['returncode']}, after a good report", sanitizer))))
 
     def stage(self, stage, build, protocols):
         expected = (build / "tests-expected").read_text(encoding="utf-8").splitlines()

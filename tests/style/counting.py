@@ -127,6 +127,17 @@ def a_good_report_does_not_hide_a_bad_end(weft):
 
 
 @case
+def a_sanitizer_that_ends_a_program_is_named(weft):
+    """A leak is found after the last case, and other errors may end a program in between."""
+    said = "==1==ERROR: LeakSanitizer: detected memory leaks"
+    for output in (GOOD, "\n".join(GOOD.splitlines()[:4])):
+        folder = weft.directory / str(len(output))
+        folder.mkdir()
+        code, lines = count(folder, {"base": ("tap", "ERROR", 23, output, {"stderr": f"\n{said}\n"})})
+        assert code == 1 and lines[-3].endswith(": " + said), lines
+
+
+@case
 def a_test_that_did_not_run_has_failed(weft):
     code, lines = count(weft.directory, {"base": ("tap", "OK", 0, GOOD)}, expected=["base", "plan"])
     assert code == 1 and lines[-2] == "failed plain: plan: did not run", lines

@@ -153,8 +153,9 @@ static void add_choices(const struct weft_record_best *best, struct weft_answer 
         if (isfinite(choice->step_ns)) weft_rows_integer(rows, 4, (int64_t)choice->step_ns);
         if (isfinite(choice->tokens_per_s)) weft_rows_real(rows, 5, choice->tokens_per_s);
         if (isfinite(choice->total_bytes)) weft_rows_integer(rows, 6, (int64_t)choice->total_bytes);
-        weft_rows_word(rows, 7, choice->is_joint ? "joint plan" : choice->state);
-        if (choice->is_joint) weft_rows_paint(rows, 7, WEFT_PAINT_GOOD);
+        const bool good = choice->is_joint && choice->fits;
+        weft_rows_word(rows, 7, good ? "joint plan" : choice->state);
+        if (good) weft_rows_paint(rows, 7, WEFT_PAINT_GOOD);
     }
 }
 

@@ -72,7 +72,8 @@ struct weft_record_trace {
     struct weft_record_rank *ranks;
 };
 
-/* One combination of `weft best`. */
+/* One combination of `weft best`. The policy of a joint plan with another setting is the label of
+ * that: "in backward". */
 struct weft_record_choice {
     const char *policy, *recompute, *offload, *state, *choices;
     bool fits, is_joint;

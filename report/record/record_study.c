@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/record/record.h"
+#include "report/study/best.h"
 
 /* Sweeps and combinations, as `weft sweep --json` and `weft best --json` print them. */
 
@@ -99,7 +100,7 @@ enum weft_status weft_record_read_best(const struct weft_json_value *root, const
     const size_t n = weft_json_count(rows);
     struct weft_record_best *best = weft_pool_array(&record->pool, 1, sizeof *best);
     if (best == NULL) return weft_fail_memory(err, "combinations");
-    best->choices = weft_pool_array(&record->pool, n + 1, sizeof *best->choices);
+    best->choices = weft_pool_array(&record->pool, n + 1 + WEFT_BEST_OTHERS, sizeof *best->choices);
     if (best->choices == NULL) return weft_fail_memory(err, "combinations");
     if (weft_json_kind(rows) != WEFT_JSON_ARRAY)
         return weft_fail(err, WEFT_E_DATA, "%s: \"combinations\" is no list", path);
@@ -112,6 +113,13 @@ enum weft_status weft_record_read_best(const struct weft_json_value *root, const
         best->choices[best->n_choices++] = read_choice(at, record);
     if (joint != NULL) {
         best->choices[best->n_choices] = read_choice(joint, record);
+        best->choices[best->n_choices++].is_joint = true;
+    }
+    for (int other = 0; other < WEFT_BEST_OTHERS; other++) {
+        const struct weft_json_value *row = weft_json_member(root, weft_best_others[other].member);
+        if (row == NULL) continue;
+        best->choices[best->n_choices] = read_choice(row, record);
+        best->choices[best->n_choices].policy = weft_best_others[other].label;
         best->choices[best->n_choices++].is_joint = true;
     }
     record->best = best;

@@ -97,6 +97,9 @@ def takes_updates_in_backward_if_nothing_else_fits(weft):
     answer = json.loads(weft.expect(0, "best", config, "--json", *LITTLE))
     assert answer["best"] == answer["in_backward"] and not answer["joint"]["fits"], answer
     assert "update_in backward: " in answer["answer"] and answer["answer"].endswith("no state of that step is saved"), answer
+    shown = json.loads(weft.expect(0, "report", weft.write("best.json", answer), "--json"))["limits"]["combinations"]
+    assert [(row["policy"], row["step_ns"]) for row in shown if row["state"] in ("fits", "joint plan")] == \
+        [("in backward", answer["best"]["step_ns"])], shown
     told = " ".join(weft.expect(0, "best", config, *LITTLE).split())
     assert "only plans with plan.update_in=backward fit the limit" in told, told
     command = told[told.index("next: weft "):].split(" -o plan.json")[0].split()[2:]

@@ -255,17 +255,10 @@ static void check_update_in(const struct weft_section *section, const struct wef
                           (int)config->model->n_layers - 1);
 }
 
-/* Whether attention of a layer leaves out padding. */
-static bool leaves_out_padding(const struct weft_config *config)
+static bool hides_padding(const struct weft_config *config)
 {
     const struct weft_batch batch = weft_config_batch(config);
-    struct weft_layer_work work;
-    struct weft_error ignored = {0};
-    for (int32_t l = 0; l < config->model->n_layers && batch.hides; l++)
-        if (weft_layer_work(&config->model->layers[l], &batch, &work, &ignored) == WEFT_OK &&
-            work.reads_padding)
-            return true;
-    return false;
+    return weft_model_hides_padding(config->model, &batch);
 }
 
 /* The settings and models that cannot leave out labels. */
@@ -281,8 +274,8 @@ static void check_labels(const struct weft_section *section, const struct weft_c
     char path[32];
     snprintf(path, sizeof path, "$.train.%s", key);
     const bool classes = weft_model_tells_classes(model);
-    const bool mask_hides = train->padding.given && train->padding.hidden && train->masked.given &&
-                            train->masked.token == train->padding.token;
+    const bool mask_hides = train->padding.given && train->masked.given &&
+                            train->masked.token == train->padding.token && hides_padding(config);
     if (!weft_model_reads_tokens(model) ||
         (classes && (train->masked.given || !train->padding.hidden)))
         why = "the model must read tokens and predict tokens: begin it with an embedding, end it "
@@ -291,7 +284,7 @@ static void check_labels(const struct weft_section *section, const struct weft_c
         why =
             "its token is train.padding's, which attention leaves out: give another token, or set "
             "train.padding.hidden to false";
-    else if (classes && !leaves_out_padding(config))
+    else if (classes && !hides_padding(config))
         why = "no attention of the model leaves out padding, and a classifier has no targets with "
               "it: leave the key out";
     else if (train->every > 0 && !classes)
@@ -353,7 +346,7 @@ static void add_key(struct weft_json_writer *writer, const struct weft_field_tab
 static bool hides_on_gpu(const struct weft_config *config)
 {
     return config->cluster.device.type == WEFT_DEVICE_CUDA &&
-           config->train.precision.compute != WEFT_F32 && leaves_out_padding(config);
+           config->train.precision.compute != WEFT_F32 && hides_padding(config);
 }
 
 enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/checked.h"
 #include "spec/kind.h"
+#include "spec/model.h"
 
 static double bytes_of(const struct weft_subject *subject, double elements)
 {
@@ -142,6 +143,13 @@ static bool hides_padding(const struct weft_layer *layer, const struct weft_batc
     struct weft_error ignored = {0};
     return batch->hides && weft_layer_work(layer, batch, &work, &ignored) == WEFT_OK &&
            work.reads_padding;
+}
+
+bool weft_model_hides_padding(const struct weft_model *model, const struct weft_batch *batch)
+{
+    for (int32_t l = 0; l < model->n_layers; l++)
+        if (hides_padding(&model->layers[l], batch)) return true;
+    return false;
 }
 
 char *weft_layer_key(struct weft_pool *pool, const struct weft_layer *layer,

@@ -100,4 +100,7 @@ int64_t weft_model_targets(const struct weft_model *model, const struct weft_bat
 bool weft_model_reads_tokens(const struct weft_model *model);
 bool weft_model_tells_classes(const struct weft_model *model);
 
+/* Whether attention of a layer leaves out padding. */
+bool weft_model_hides_padding(const struct weft_model *model, const struct weft_batch *batch);
+
 #endif

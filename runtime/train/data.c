@@ -136,6 +136,7 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     const struct weft_model *model = config->model;
     const struct weft_train *train = &config->train;
     const struct weft_layer *last = &model->layers[model->n_layers - 1];
+    const struct weft_batch batch = weft_config_batch(config);
     bool other = data->part == WEFT_DATA_HELD_OUT && train->validation.data != NULL;
     data->tokens = weft_model_reads_tokens(model);
     data->seq_len = train->seq_len;
@@ -143,6 +144,7 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     data->classes = weft_model_tells_classes(model) ? last->outputs : 0;
     data->seed = (uint64_t)train->seed;
     data->padding = train->padding;
+    data->padding.hidden = weft_model_hides_padding(model, &batch);
     data->masked = train->masked;
     data->vocab = model->layers[0].vocab;
     data->least_vocab = least_vocab(model);

@@ -62,12 +62,15 @@ def units_of_a_plan(weft):
     out = weft.path("plan.json")
     weft.expect(0, "plan", weft.write("run.json", tiny()), "-o", out, "-q")
     with open(out, encoding="utf-8") as file:
-        text = file.read()
-    weft.write("plan.json", text.replace('"ln_f', '"\x9b2J\u202eln_f'))
-    for verb in ("explain", "verify"):
-        _, said, err = weft.run(verb, out)
-        assert not obeyed(said + err), said + err
-        assert verb != "explain" or r"\u009b2J\u202eln_f" in said, said
+        proven = json.load(file)
+    unproven = {**proven, "certificate": None, "bound": {**proven["bound"], "bound_ns": 0}}
+    for plan in proven, unproven:  # a certificate refuses other names
+        weft.write("plan.json", json.dumps(plan, ensure_ascii=False).replace('"ln_f', '"\x9b2J\u202eln_f'))
+        for verb in ("explain", "verify"):
+            code, said, err = weft.run(verb, out)
+            assert not obeyed(said + err), said + err
+            assert code == (65 if plan is proven else 0), said + err
+            assert verb != "explain" or plan is proven or r"\u009b2J\u202eln_f" in said, said
 
 
 def tensors(names):
